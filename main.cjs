@@ -4,4 +4,5 @@
 require("./typescript.cjs").register();
 // ts-node's knows nothing of these files; Node's own names lines of the source.
 delete Error.prepareStackTrace;
-module.exports = require("./index.ts");
+// `npm run image` has another program of this project make another stack.
+module.exports = require(process.env.ZONED_PROGRAM === "image" ? "./image.ts" : "./index.ts");

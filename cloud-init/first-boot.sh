@@ -11,6 +11,9 @@
 #                         without the registry (registry.k8s.io/coredns/coredns is coredns/coredns).
 #                         What it lacks is asked of the image's own registry.
 #
+# A machine of an image that generalize.sh was run for has /opt/zoned/image, which says what it brings. Where
+# that is all that is needed, it is verified, and nothing is fetched.
+#
 # Ends with /var/lib/zoned/first-boot.done, or with first-boot.failed beside it, which names the step.
 set -Eeuo pipefail
 umask 022
@@ -20,6 +23,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 root=${ZONED_ROOT:-}
 log=$root/var/log/zoned.log
 state=$root/var/lib/zoned
+image=$root/opt/zoned/image
 
 # shellcheck source=/dev/null
 . "$root/etc/zoned/first-boot.env"
@@ -321,11 +325,13 @@ swap_off() {
   systemctl mask swap.target
 }
 
+tools=(ca-certificates conntrack curl ethtool ipset iptables ipvsadm jq nftables socat)
+
 install_tools() {
   # An upgrade in the background must not restart what pods run on.
   # shellcheck disable=SC2016 # perl's own
   write /etc/needrestart/conf.d/zoned.conf <<<'$nrconf{restart} = "l";'
-  apt_install ca-certificates conntrack curl ethtool ipset iptables ipvsadm jq nftables socat
+  apt_install "${tools[@]}"
 }
 
 # Pods must not speak for their machine: the metadata service gives out its identity's tokens, and
@@ -614,6 +620,76 @@ pull_images() {
   done
 }
 
+# What this machine has of what the steps install: lines of kind, name, and version or digest.
+image_contents() {
+  local program version
+  echo "setting container-runtime $CONTAINER_RUNTIME"
+  echo "setting mirror $MIRROR"
+  # It fails where one of them is not installed, which another runtime does without.
+  # shellcheck disable=SC2016 # dpkg's own
+  { dpkg-query --show --showformat '${db:Status-Abbrev} package ${Package} ${Version}\n' \
+    "${tools[@]}" containerd runc docker.io kubelet kubeadm kubectl || true; } |
+    sed --quiet 's/^.i *package/package/p'
+  for program in "$root/opt/zoned/azure-acr-credential-provider-"*; do
+    [[ ! -x $program ]] || echo "program azure-acr-credential-provider ${program##*-provider-}"
+  done
+  if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
+    read -r _ version _ <<<"$("$root/usr/local/bin/cri-dockerd" --version)"
+    echo "program cri-dockerd $version"
+    docker image ls --no-trunc --format 'image {{.Repository}}:{{.Tag}} {{.ID}}'
+  else
+    # Each image has its name, and its digests as further ones.
+    ctr --namespace k8s.io images list | awk '$1 ~ /:/ && $1 !~ /^sha256:|@/ { print "image", $1, $3 }'
+  fi
+}
+
+# The same of what they would install; a star stands for any version, or the end of one.
+wanted_contents() {
+  local package
+  for package in "${tools[@]}" containerd runc; do echo "package $package *"; done
+  [[ $CONTAINER_RUNTIME == containerd ]] || echo "package docker.io *"
+  for package in kubelet kubeadm kubectl; do echo "package $package $KUBERNETES_VERSION-*"; done
+  [[ $CONTAINER_RUNTIME != cri-dockerd ]] || echo "program cri-dockerd $CRI_DOCKERD_VERSION"
+  [[ -z $CREDENTIAL_PROVIDER_VERSION ]] ||
+    echo "program azure-acr-credential-provider $CREDENTIAL_PROVIDER_VERSION"
+  # A kubeadm of another minor lists none.
+  { kubernetes_images || echo "of this version"; } | sed 's/.*/image & */'
+}
+
+# Names what the image does not bring, or not as it was made with.
+compare_image() {
+  local found line kind name wanted version
+  bring_up start containerd.service
+  [[ $CONTAINER_RUNTIME != cri-dockerd ]] || bring_up start docker.service
+  found=$'\n'$(image_contents)$'\n'
+  {
+    while IFS= read -r line; do
+      [[ $found != *$'\n'"$line"$'\n'* ]] || continue
+      if [[ $line == setting* ]]; then
+        echo "these settings, but ${line#setting }"
+      else
+        echo "$line any more"
+      fi
+    done <"$image"
+    while read -r kind name wanted; do
+      if [[ $wanted == *\* ]]; then
+        [[ $found == *$'\n'"$kind $name ${wanted%\*}"* ]] || echo "$kind $name $wanted"
+      else
+        [[ $found == *$'\n'"$kind $name $wanted"$'\n'* ]] || echo "$kind $name $wanted"
+      fi
+    done < <(wanted_contents)
+    read -r _ _ version _ <<<"$(containerd --version)"
+    at_least containerd "$version" "$CONTAINERD_AT_LEAST" >&2 || echo "package containerd $CONTAINERD_AT_LEAST"
+    if [[ $CONTAINER_RUNTIME != containerd ]]; then
+      read -r _ _ version _ <<<"$(dockerd --version)"
+      at_least Docker "$version" "$DOCKER_AT_LEAST" >&2 || echo "package docker.io $DOCKER_AT_LEAST"
+    fi
+  } >"$state/lacking"
+}
+
+# A step that fetches, which a machine of an image that brings everything does without.
+fetching_step() { [[ -e $image && ! -s $state/lacking ]] || step "$@"; }
+
 if (($# > 0)); then
   trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
   "$1"
@@ -632,19 +708,23 @@ head --bytes=64K /dev/zero >"$state/spare" || true
 
 pause_upgrades
 if has_other_proxy; then step "proxy" 120 3 set_proxy; fi
-step "egress" 60 20 check_egress
-step "package source" 900 8 add_package_source
+if [[ -e $image ]]; then
+  step "image" 120 2 compare_image
+  while IFS= read -r line; do note "the image does not have $line"; done <"$state/lacking"
+fi
+fetching_step "egress" 60 20 check_egress
+fetching_step "package source" 900 8 add_package_source
 step "kernel modules" 900 1 load_modules
 step "kernel settings" 60 0 set_kernel
 step "swap off" 120 0 swap_off
-step "tools" 1200 5 install_tools
+fetching_step "tools" 1200 5 install_tools
 step "firewall for pods" 60 1 close_metadata
-step "container runtime" 1200 5 install_runtime
-step "kubernetes packages" 1200 5 install_kubernetes
+fetching_step "container runtime" 1200 5 install_runtime
+fetching_step "kubernetes packages" 1200 5 install_kubernetes
 step "containerd settings" 120 2 configure_containerd
-[[ $CONTAINER_RUNTIME == cri-dockerd ]] && step "cri-dockerd" 300 5 install_cri_dockerd
-[[ -z $CREDENTIAL_PROVIDER_VERSION ]] || step "credential provider" 300 5 install_credential_provider
-step "images" 1200 5 pull_images
+[[ $CONTAINER_RUNTIME != cri-dockerd ]] || fetching_step "cri-dockerd" 300 5 install_cri_dockerd
+[[ -z $CREDENTIAL_PROVIDER_VERSION ]] || fetching_step "credential provider" 300 5 install_credential_provider
+fetching_step "images" 1200 5 pull_images
 remove_package_source
 
 date --utc +%FT%TZ >"$state/first-boot.done"

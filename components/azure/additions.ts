@@ -303,6 +303,12 @@ export function additionsTo(
       name: "resourceGroupName",
       rules: { tags, managedBy: setting() },
     },
+    "azure-native:compute:Gallery": { name: "galleryName", rules: { tags } },
+    "azure-native:compute:GalleryImage": { name: "galleryImageName", rules: { tags } },
+    "azure-native:compute:GalleryImageVersion": {
+      name: "galleryImageVersionName",
+      rules: { tags },
+    },
     "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
     "azure-native:storage:StorageAccount": { name: "accountName", rules: { tags } },
     "azure-native:privatedns:PrivateZone": { name: "privateZoneName", rules: { tags } },

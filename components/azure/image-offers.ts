@@ -2,6 +2,7 @@ import { versions } from "../versions";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
+import { getGalleryImage } from "./gallery-image";
 import { Hardware, plainHardware } from "./hardware";
 import { ArmClient } from "./resource-manager";
 import type { Architecture } from "./size-offers";
@@ -15,9 +16,21 @@ export const imageOf = (architecture: Architecture) => ({
   sku: skus[architecture],
 });
 
-/** The version that new machines are made of. */
+/** The version that new machines are made of, or their gallery image is. */
 export const imageVersionOf = ({ imageVersion }: Pick<Settings, "imageVersion">): string =>
   imageVersion || versions.ubuntuImage;
+
+/** What new machines of an architecture are made of: gallery images are of x64. */
+export const imageReferenceOf = (
+  settings: Pick<Settings, "image" | "imageVersion">,
+  architecture: Architecture,
+) =>
+  isOfGallery(settings, architecture)
+    ? { id: settings.image }
+    : { ...imageOf(architecture), version: imageVersionOf(settings) };
+
+export const isOfGallery = ({ image }: Pick<Settings, "image">, architecture: Architecture) =>
+  image !== "" && architecture === "x64";
 
 /** Whether Azure makes machines of the image that is wanted. */
 export interface ImageOffer {
@@ -26,6 +39,10 @@ export interface ImageOffer {
   readonly diskControllers?: string;
   /** The newest version that it makes machines of, where it is not the one that is wanted. */
   readonly newest?: string;
+  /** Why it makes none of the gallery image that the settings name. */
+  readonly refusal?: string;
+  /** What that image has otherwise than its machines. */
+  readonly lacking?: readonly string[];
 }
 
 interface ImageVersion {
@@ -49,7 +66,13 @@ export async function getImages(
   architectures: ReadonlySet<Architecture>,
 ): Promise<Map<Architecture, ImageOffer>> {
   const offers = [...architectures].map(
-    async (one) => [one, await getImage(arm, subscriptionId, settings, one)] as const,
+    async (one) =>
+      [
+        one,
+        await (isOfGallery(settings, one)
+          ? getGalleryImage(arm, settings)
+          : getImage(arm, subscriptionId, settings, one)),
+      ] as const,
   );
   return new Map(await Promise.all(offers));
 }
@@ -105,7 +128,6 @@ export function imageProblems(
   const hardwareOf = ({ name }: MachinePlan): Hardware => hardware.get(name) ?? plainHardware;
   return [...offers].flatMap(([architecture, offer]) => {
     const machines = created.filter((one) => hardwareOf(one).architecture === architecture);
-    const image = Object.values(imageOf(architecture)).join(":");
     if (machines.length === 0) return [];
     if (!offer.isDeployable) return missingImage(machines, architecture, offer, settings);
     const { diskControllers } = offer;
@@ -115,10 +137,16 @@ export function imageProblems(
         diskControllers !== undefined &&
         !/\bNVMe\b/i.test(diskControllers),
     );
+    const [image, fix] = isOfGallery(settings, architecture)
+      ? [`image ${settings.image}`, toSet("image", "ID")]
+      : [
+          [...Object.values(imageOf(architecture)), imageVersionOf(settings)].join(":"),
+          toSet("imageVersion", "VERSION"),
+        ];
     return unbootable.map(
       ({ name, size }) =>
-        `${name}: size ${size} has NVMe disks only, and ${image}:${imageVersionOf(settings)} boots from ${diskControllers} alone; ` +
-        `take a newer image (${toSet("imageVersion", "VERSION")}), or a size with SCSI`,
+        `${name}: size ${size} has NVMe disks only, and ${image} boots from ${diskControllers} alone; ` +
+        `take another image (${fix}), or a size with SCSI`,
     );
   });
 }
@@ -126,11 +154,14 @@ export function imageProblems(
 function missingImage(
   machines: readonly MachinePlan[],
   architecture: Architecture,
-  { newest }: ImageOffer,
+  { newest, refusal }: ImageOffer,
   settings: Settings,
 ): string[] {
   const { location } = settings;
   const image = imageOf(architecture);
+  if (refusal !== undefined) {
+    return [`${refusal}; ${machines.map(({ name }) => name).join(", ")} would be made of it`];
+  }
   return [
     `imageVersion is ${JSON.stringify(imageVersionOf(settings))}, which Azure does not have in ${location} or has withdrawn, and ` +
       `${machines.map(({ name }) => name).join(", ")} would be made of it; expected a version of ` +
@@ -140,4 +171,22 @@ function missingImage(
         : `, the newest of which is ${newest}`) +
       ` (${toSet("imageVersion", newest ?? "VERSION")})`,
   ];
+}
+
+/** What new machines do without, since their gallery image was made for others. */
+export function imageWarnings(
+  created: readonly MachinePlan[],
+  offers: ReadonlyMap<Architecture, ImageOffer>,
+  hardware: ReadonlyMap<string, Hardware>,
+): string[] {
+  return [...offers].flatMap(([architecture, { lacking = [] }]) => {
+    const names = created
+      .map(({ name }) => name)
+      .filter((name) => (hardware.get(name) ?? plainHardware).architecture === architecture);
+    if (names.length === 0 || lacking.length === 0) return [];
+    return [
+      `image has ${lacking.join(", ")}: the first boot of ${names.join(", ")} installs what is missing, ` +
+        "which takes minutes and a way to packages and images. npm run image makes an image for these settings",
+    ];
+  });
 }

@@ -8,7 +8,7 @@ import { ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/known-output";
 import type { Hardware } from "../azure/hardware";
-import { imageOf, imageVersionOf } from "../azure/image-offers";
+import { imageReferenceOf } from "../azure/image-offers";
 import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { MachineState, tag } from "../azure/state";
@@ -19,6 +19,7 @@ import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
 import { fixedTexts, ignoredOnExisting, replacedOnChange } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
+import { osProfileOf, trustedLaunch } from "./vm-profile";
 
 export interface MachineArgs {
   readonly resourceGroup: ClusterGroup;
@@ -144,36 +145,15 @@ export class Machine extends pulumi.ComponentResource {
         networkProfile: {
           networkInterfaces: [{ id: nic.id, primary: true, deleteOption: "Detach" }],
         },
-        osProfile: {
-          computerName: name,
-          adminUsername: settings.adminUsername,
-          customData: args.customData,
-          linuxConfiguration: {
-            disablePasswordAuthentication: true,
-            provisionVMAgent: true,
-            ssh: {
-              publicKeys: [
-                {
-                  path: `/home/${settings.adminUsername}/.ssh/authorized_keys`,
-                  keyData: settings.sshPublicKey,
-                },
-              ],
-            },
-          },
-        },
+        osProfile: osProfileOf(settings, name, args.customData),
         storageProfile: {
-          imageReference: {
-            ...imageOf(args.hardware.architecture),
-            version: imageVersionOf(settings),
-          },
+          imageReference: imageReferenceOf(settings, args.hardware.architecture),
           // Left out, Azure takes SCSI, also of a size that has none.
           ...(args.hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
           osDisk: osDiskProperties(plan, settings),
         },
-        // Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them.
         securityProfile: {
-          securityType: "TrustedLaunch",
-          uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+          ...trustedLaunch,
           // Without the feature Azure refuses a false one, too (Azure/ResourceModules#1242).
           ...(settings.encryptionAtHost && { encryptionAtHost: true }),
         },

@@ -1,6 +1,7 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { hasBalancer, hasInterface } from "../azure/free-addresses";
-import { type Hardware, hardwareOf } from "../azure/hardware";
+import { type Hardware, hardwareOf, plainHardware } from "../azure/hardware";
+import { imageWarnings, isOfGallery } from "../azure/image-offers";
 import { offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
@@ -77,7 +78,10 @@ export function decide(observed: Observed): Decision {
     plan,
     generation: generationOf(plan, settings, hardware.get(plan.name)),
     replacementInputs: replacementInputsOf(plan, settings, hardware.get(plan.name)),
-    imageVersion: settings.imageVersion,
+    // With an image it is what that begins with, and no machine is made of it.
+    imageVersion: isOfGallery(settings, (hardware.get(plan.name) ?? plainHardware).architecture)
+      ? ""
+      : settings.imageVersion,
     kubernetesVersion: settings.kubernetesVersion,
   }));
 
@@ -164,6 +168,7 @@ export function decide(observed: Observed): Decision {
     warnings: [
       ...lockWarnings(group),
       ...policyWarnings(observed.policies),
+      ...imageWarnings(created, offers.images, hardware),
       ...ownRoutesWarnings(settings, created, observed.network),
     ],
     messages: [

@@ -7,7 +7,7 @@ import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
 import { type Hardware, plainHardware } from "../azure/hardware";
-import { imageOf, imageVersionOf } from "../azure/image-offers";
+import { imageReferenceOf } from "../azure/image-offers";
 import {
   apiBalancerName,
   egressNames,
@@ -253,7 +253,7 @@ const machineOf = (settings: Settings, plan: MachinePlan, hardware = plainHardwa
     ...spotProperties(plan),
     osProfile: { linuxConfiguration: { disablePasswordAuthentication: true } },
     storageProfile: {
-      imageReference: { ...imageOf(hardware.architecture), version: imageVersionOf(settings) },
+      imageReference: imageReferenceOf(settings, hardware.architecture),
       ...(hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
       osDisk: osDiskProperties(plan, settings),
     },

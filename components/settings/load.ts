@@ -65,6 +65,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     adminUsername: text("adminUsername"),
     sshPublicKey: text("sshPublicKey"),
     imageVersion: text("imageVersion"),
+    image: text("image"),
     kubernetesVersion: text("kubernetesVersion") || versions.kubernetes,
     controlPlaneCount: number("controlPlaneCount"),
     controlPlaneSize: text("controlPlaneSize"),

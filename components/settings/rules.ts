@@ -8,6 +8,7 @@ import { entraProblems } from "./rules/entra";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
 import { existingIdentityProblems } from "./rules/existing-identity";
+import { galleryImageProblems } from "./rules/image";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
 import { machineIdentityProblems } from "./rules/machine-identity";
@@ -161,6 +162,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...kubeadmProblems(settings),
   ...kubeProxyProblems(settings),
   ...diskEncryptionSetProblems(settings),
+  ...galleryImageProblems(settings),
   ...existingIdentityProblems(settings),
   ...machineIdentityProblems(settings),
   ...registryCredentialProblems(settings),

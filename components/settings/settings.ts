@@ -175,6 +175,8 @@ export interface Settings {
   readonly sshPublicKey: string;
   /** Empty for the default, which replaces no machine when it changes. */
   readonly imageVersion: string;
+  /** A gallery image version, by Azure's id; empty for the image of the marketplace. */
+  readonly image: string;
   readonly kubernetesVersion: string;
   readonly controlPlaneCount: number;
   readonly controlPlaneSize: string;

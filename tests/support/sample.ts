@@ -41,6 +41,7 @@ export const validSettings: Settings = {
   adminUsername: "azureuser",
   sshPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator",
   imageVersion: "",
+  image: "",
   kubernetesVersion: versions.kubernetes,
   controlPlaneCount: 3,
   controlPlaneSize: "Standard_D2s_v5",

@@ -31,6 +31,7 @@ const program = [
   "components/plan",
   "components/planned-machine.ts",
   "components/network.ts",
+  "components/image",
   "components/api-dns.ts",
   "components/api-balancer.ts",
   "components/bootstrap-payload.ts",
@@ -39,6 +40,7 @@ const program = [
   "components/cluster-provider.ts",
   "components/outputs.ts",
   "index.ts",
+  "image.ts",
 ];
 
 /** Which tools each tool imports from; all may import from the program, which imports from none. */
@@ -49,12 +51,23 @@ const tools: Readonly<Record<string, readonly string[]>> = {
   mirror: ["programs", "shared"],
   trace: ["shared"],
   recover: ["programs", "pulumi", "shared"],
+  image: ["shared"],
   "local-azure": ["mirror", "programs", "pulumi", "recover", "shared"],
   doctor: ["shared"],
   picture: ["doctor", "shared"],
-  lab: ["local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
+  lab: ["image", "local-azure", "mirror", "programs", "pulumi", "shared", "trace"],
   cli: [
-    ...["doctor", "lab", "local-azure", "mirror", "picture", "programs", "pulumi", "recover"],
+    ...[
+      "doctor",
+      "image",
+      "lab",
+      "local-azure",
+      "mirror",
+      "picture",
+      "programs",
+      "pulumi",
+      "recover",
+    ],
     ...["shared", "trace"],
   ],
 };

@@ -112,6 +112,22 @@ module.exports = {
       "Interrupted or failed, it goes on when it is run again.",
     ],
   },
+  image: {
+    file: "tools/cli/image.ts",
+    about:
+      "Makes a gallery image for a stack's machines, with packages and images in it, in a stack of its own, <stack>-image: a machine " +
+      "runs the same first boot, is generalised and captured, and is deleted. Uses the pulumi, the backend, the passphrase and the " +
+      "Azure credentials of this shell. Where the image of these settings is there already, it changes nothing.",
+    options: {
+      stack: { value: "name", about: "the stack whose settings the image is for", required: true },
+      destroy: { about: "delete the gallery with all its images; machines of them go on" },
+    },
+    after: [
+      "Writes image.<stack>.json: what the image has, packages by version and images by digest.",
+      "Exit codes: 0 the image is there, or all is deleted; 1 failed; 2 wrong usage; 130 interrupted.",
+      "Interrupted or failed, it goes on when it is run again.",
+    ],
+  },
   doctor: {
     file: "tools/cli/doctor.ts",
     about:
@@ -259,7 +275,7 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "conformance", "alone", "three", "traffic", "upgrade", "patch", "upgrade-three"],
-        ...["landing-zone", "authorities", "accounts", "restore", "restore-three"],
+        ...["landing-zone", "authorities", "accounts", "image", "restore", "restore-three"],
       ],
     },
     options: {

@@ -111,7 +111,9 @@ export class LocalCloud {
   }
 
   /** Another stack on this local Azure, of any program. */
-  other(options: Pick<RehearsalOptions, "stack" | "program" | "settings">): Promise<Rehearsal> {
+  other(
+    options: Pick<RehearsalOptions, "stack" | "program" | "settings" | "environment">,
+  ): Promise<Rehearsal> {
     const state = join(this.state, options.stack);
     return Rehearsal.open({ ...options, state, binaries: binaries(), azure: this.azure });
   }

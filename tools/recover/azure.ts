@@ -9,6 +9,9 @@ const account = `${group}/providers/Microsoft.Storage/storageAccounts/{accountNa
 export const idTemplates: Readonly<Record<string, string>> = {
   "azure-native:compute:Disk": `${compute}/disks/{diskName}`,
   "azure-native:compute:DiskEncryptionSet": `${compute}/diskEncryptionSets/{diskEncryptionSetName}`,
+  "azure-native:compute:Gallery": `${compute}/galleries/{galleryName}`,
+  "azure-native:compute:GalleryImage": `${compute}/galleries/{galleryName}/images/{galleryImageName}`,
+  "azure-native:compute:GalleryImageVersion": `${compute}/galleries/{galleryName}/images/{galleryImageName}/versions/{galleryImageVersionName}`,
   "azure-native:compute:Snapshot": `${compute}/snapshots/{snapshotName}`,
   "azure-native:containerregistry:Registry": `${group}/providers/Microsoft.ContainerRegistry/registries/{registryName}`,
   "azure-native:network:LoadBalancer": `${network}/loadBalancers/{loadBalancerName}`,

@@ -102,6 +102,13 @@ it("never sends a list of data disks, which would detach what the disk driver at
   expect((await vmInputs()).storageProfile).not.toHaveProperty("dataDisks");
 });
 
+it("is made of the gallery image that the settings name, and of that alone", async () => {
+  const image = "/subscriptions/s/galleries/zoned/images/node/versions/1.0.0";
+  const settings = { ...validSettings, image, imageVersion: "24.04.202501010" };
+
+  expect((await vmInputs({ settings })).storageProfile.imageReference).toEqual({ id: image });
+});
+
 it("is one VM in one zone, and its VM, its host and its node have the same name", async () => {
   expect(await vmInputs()).toMatchObject({
     vmName: name,

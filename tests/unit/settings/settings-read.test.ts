@@ -10,6 +10,8 @@ const registries = [
 ];
 const kubeletIdentityId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets";
+const image =
+  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/images/providers/Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0";
 const diskEncryptionSetId =
   "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes";
 const subnet = (name: string) =>
@@ -89,6 +91,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     apiExtraSans: ["api.example"],
     adminUsername: "jane",
     imageVersion: "24.04.202501010",
+    image,
     kubernetesVersion: "1.36.0",
     controlPlaneCount: 5,
     controlPlaneSize: "Standard_D8s_v5",

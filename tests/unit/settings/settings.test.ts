@@ -5,6 +5,7 @@ import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
 import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
+import { imageCases } from "../../support/settings-cases/image";
 import { machineIdentityCases } from "../../support/settings-cases/machine-identity";
 import { registryCredentialCases } from "../../support/settings-cases/registry-credentials";
 import { registryCases } from "../../support/settings-cases/registries";
@@ -42,6 +43,7 @@ describe.each(
   Object.entries({
     clusterCases,
     diskEncryptionSetCases,
+    imageCases,
     machineIdentityCases,
     registryCredentialCases,
     registryCases,

@@ -9,10 +9,15 @@ import { wallTime } from "./wall-time";
 /** Measures, prints a report in Markdown, and returns the exit code: 1 when a ratio is too high. */
 export async function bench(progress: Progress, signal: AbortSignal): Promise<number> {
   const binaries = await prepareBinaries({ progress, signal });
-  const step = progress.step("measuring", "15 min");
+  const step = progress.step("measuring", "20 min");
   const shared: Bench = { binaries, signal, log: (line) => progress.line(line) };
   const measure = async () => {
-    const walls = [await wallTime(shared, "dev"), await wallTime(shared, "prod")];
+    const walls = [
+      await wallTime(shared, "dev"),
+      await wallTime(shared, "prod"),
+      await wallTime(shared, "dev", "an image"),
+      await wallTime(shared, "prod", "an image"),
+    ];
     return report(walls, await previews(shared), await growth(shared));
   };
   const { text, missed } = await measure().finally(() => step.done(false));

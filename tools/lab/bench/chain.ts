@@ -1,5 +1,5 @@
 import { Durations } from "../../local-azure/arm/durations";
-import { assumed } from "./paced-machines";
+import { assumed, bootSeconds } from "./paced-machines";
 
 /** A resource as the stack's state has it. */
 export interface StateResource {
@@ -57,7 +57,7 @@ export function longestChain(state: readonly StateResource[]): readonly Link[] {
     const own = durations.milliseconds(armType(resource), "create") / 1000;
     let end = add(name, own, needs);
     if (resource.type === azureTypes.machine)
-      end = add(`${name}: first boot`, assumed.firstBoot, [end]);
+      end = add(`${name}: first boot`, bootSeconds(isOfGallery(resource)), [end]);
     if (line !== undefined) lastOf.set(line, end);
     ended.set(key, end);
     return end;
@@ -87,6 +87,10 @@ export function longestChain(state: readonly StateResource[]): readonly Link[] {
   }
   return longestPath(works);
 }
+
+const isOfGallery = ({ inputs }: StateResource): boolean =>
+  (inputs as { storageProfile?: { imageReference?: { id?: string } } } | undefined)?.storageProfile
+    ?.imageReference?.id !== undefined;
 
 const vmType = "Microsoft.Compute/virtualMachines";
 

@@ -7,10 +7,15 @@ import { payloadOf } from "../../local-azure/machines/simulated/bootstrap/payloa
 export const assumed = {
   /** Packages, modules and images, from the moment the VM is there. */
   firstBoot: 150,
+  /** What is left of that on a machine of a gallery image that has them. */
+  imageBoot: 15,
   kubeadmInit: 60,
   controlPlaneJoin: 60,
   workerJoin: 30,
 } as const;
+
+export const bootSeconds = (isOfGallery: boolean): number =>
+  isOfGallery ? assumed.imageBoot : assumed.firstBoot;
 
 /** Which of the assumed times a bootstrap script takes. */
 function scriptSeconds(script: string, vmId: string): number {
@@ -34,7 +39,7 @@ export class PacedMachines implements Machines {
 
   async create(vm: VirtualMachine): Promise<void> {
     await this.machines.create(vm);
-    this.booted.set(vm.vmId, this.pause(assumed.firstBoot));
+    this.booted.set(vm.vmId, this.pause(bootSeconds(vm.image.startsWith("/"))));
   }
 
   async runScript(vm: VirtualMachine, script: string): Promise<ScriptResult> {
@@ -47,6 +52,8 @@ export class PacedMachines implements Machines {
   }
 
   restart = (vm: VirtualMachine): Promise<void> => this.machines.restart(vm);
+  hasShutDown = (vm: VirtualMachine): boolean => this.machines.hasShutDown(vm);
+  capture = (vm: VirtualMachine, image: string): Promise<void> => this.machines.capture(vm, image);
   remove = (vm: VirtualMachine): Promise<void> => this.machines.remove(vm);
   resume = (vms: readonly VirtualMachine[]): Promise<void> => this.machines.resume(vms);
   stop = (): Promise<void> => this.machines.stop();

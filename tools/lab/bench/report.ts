@@ -90,11 +90,11 @@ function linear(smaller: Growth, larger: Growth): Ratio[] {
 }
 
 function chainText({ stack, chain, forced, predicted, simulated, own }: WallTime): string {
-  const { firstBoot, kubeadmInit, controlPlaneJoin, workerJoin } = assumed;
+  const { firstBoot, imageBoot, kubeadmInit, controlPlaneJoin, workerJoin } = assumed;
   return [
     `First \`up\` of ${stack}: ${simulated.toFixed(0)} s at half of Azure's time and ${own.toFixed(0)} s of this machine's own, ` +
       `so ${spoken(predicted * 1000)} predicted; Azure's longest chain is ${spoken(forced * 1000)}. ` +
-      `Assumed: first boot ${firstBoot} s, kubeadm init ${kubeadmInit} s, join ${controlPlaneJoin} s (control plane) and ${workerJoin} s (worker).`,
+      `Assumed: first boot ${firstBoot} s (${imageBoot} s of an image), kubeadm init ${kubeadmInit} s, join ${controlPlaneJoin} s (control plane) and ${workerJoin} s (worker).`,
     table(
       ["longest chain", "seconds"],
       chain.map(({ name, seconds }) => [name, String(seconds)]),

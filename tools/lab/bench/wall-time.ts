@@ -1,4 +1,5 @@
 import { type Link, longestChain } from "./chain";
+import { someGalleryImage } from "./gallery-image";
 import { type Bench, onLocalAzure, stackOn, stateOf, timed } from "./local-stack";
 
 /** Operations take this share of Azure's time. */
@@ -18,11 +19,24 @@ export interface WallTime {
   readonly forced: number;
 }
 
-/** The first update of a stack, with a share of the durations that others have measured on Azure. */
-export const wallTime = (bench: Bench, stack: string): Promise<WallTime> =>
+/**
+ * The first update of a stack, with a share of the durations that others have measured on Azure.
+ *
+ * @param of what its machines are made of
+ */
+export const wallTime = (
+  bench: Bench,
+  name: string,
+  of: "Ubuntu" | "an image" = "Ubuntu",
+): Promise<WallTime> =>
   onLocalAzure(bench, factor, async (azure, state) => {
+    const stack = of === "Ubuntu" ? name : `${name} of ${of}`;
     bench.log(`stack ${stack}: first update, at ${factor} of Azure's time`);
-    const rehearsal = await stackOn(bench, azure, state, { stack });
+    const rehearsal = await stackOn(bench, azure, state, { stack: name });
+    if (of === "an image") {
+      const { location } = rehearsal.settings;
+      await rehearsal.configure({ image: await someGalleryImage(azure.arm, String(location)) });
+    }
     const { seconds } = await timed(() => rehearsal.up("--skip-preview", "--parallel", parallel));
     const simulated = covered(
       azure.arm.log

@@ -4,6 +4,7 @@ import { authorityClaims } from "./claims/authorities";
 import { certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
 import { giveShop, identityClaims } from "./claims/identity";
+import { imageClaims } from "./claims/image";
 import { initializationClaims } from "./claims/initialization";
 import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
@@ -123,6 +124,12 @@ export const chapters: readonly Chapter[] = [
     },
     give: giveShop,
     claims: [comesUp, areInitialized, ...identityClaims],
+  },
+  {
+    key: "image",
+    name: "one control plane and one worker, and a worker of an image",
+    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    claims: [comesUp, ...imageClaims],
   },
   {
     key: "restore",

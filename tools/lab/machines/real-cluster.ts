@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 
+import type { ImageStack } from "../../image/make-image";
 import { subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { BlobStore } from "../../local-azure/blobs/store";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
@@ -90,6 +91,24 @@ export class RealCluster {
       azure,
       await Rehearsal.open({ ...base, settings }),
     );
+  }
+
+  /** The stack of an image for machines of these settings. */
+  async imageStack(): Promise<ImageStack> {
+    const { progress, signal, state } = this.given;
+    const { binaries, azure } = this;
+    const name = `${stack}-image`;
+    const images = await Rehearsal.open({
+      ...{ state: join(state, "image"), stack: name, binaries, azure, progress, signal },
+      settings: this.stack.settings,
+      environment: { ZONED_PROGRAM: "image" },
+    });
+    return {
+      name,
+      up: () => images.up("--skip-preview"),
+      destroy: () => images.destroy("--skip-preview"),
+      outputs: () => images.outputs(),
+    };
   }
 
   get signal(): AbortSignal {

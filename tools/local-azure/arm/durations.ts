@@ -4,7 +4,8 @@ type Seconds = Readonly<Record<Operation, number>>;
 
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
- * needs besides the script. There are no figures for rules, role definitions, storage, registries, disk encryption sets and
+ * needs besides the script. An image version is what its copy to another region is
+ * said to take. There are no figures for rules, role definitions, storage, registries, disk encryption sets and
  * private DNS: they have those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
@@ -23,6 +24,9 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.network/networkinterfaces": { create: 3, update: 3, delete: 9 },
   "microsoft.compute/disks": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/diskencryptionsets": { create: 6, update: 4, delete: 11 },
+  "microsoft.compute/galleries": { create: 6, update: 4, delete: 11 },
+  "microsoft.compute/galleries/images": { create: 6, update: 4, delete: 11 },
+  "microsoft.compute/galleries/images/versions": { create: 600, update: 60, delete: 30 },
   "microsoft.compute/snapshots": { create: 6, update: 4, delete: 11 },
   "microsoft.compute/virtualmachines": { create: 40, update: 30, delete: 35 },
   "microsoft.compute/virtualmachines/extensions": { create: 20, update: 10, delete: 5 },

@@ -33,9 +33,10 @@ import { typeOf } from "./types/types";
 import { type Feature, featureBody, featureType, registered } from "./subscription/features";
 import { sizeEntry, sizesOf } from "./subscription/skus";
 import { checkSwitchesOff } from "./types/compute/ephemeral-disk";
-import { instanceViewOf } from "./types/compute/instance-view";
-import { powerOf, setPower } from "./types/compute/power";
+import { extensionViewOf, instanceViewOf } from "./types/compute/instance-view";
+import { checkNotGeneralized, generalize, powerOf, setPower } from "./types/compute/power";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
+import { virtualMachineExtension } from "./types/compute/virtual-machine-extension";
 
 export interface ResourceManagerArgs {
   /** One JSON file. One that exists is continued from. */
@@ -337,10 +338,15 @@ export class ResourceManager {
     }
   }
 
-  /** A machine's condition, which GET does not return. */
+  /** The condition of a machine or of its extension, which GET does not return. */
   instanceView(id: string): Body | undefined {
     const resource = this.inventory.find(id);
-    return resource && isMachine(resource) ? instanceViewOf(resource) : undefined;
+    if (resource?.type === virtualMachineExtension.type) return extensionViewOf(resource);
+    if (resource === undefined || !isMachine(resource)) return undefined;
+    const isShutDown =
+      powerOf(resource) === "running" &&
+      this.machines.hasShutDown(machineOf(resource, this.inventory));
+    return instanceViewOf(resource, isShutDown ? "stopped" : powerOf(resource));
   }
 
   /** The sizes that a machine can get as it is now. */
@@ -372,9 +378,22 @@ export class ResourceManager {
       if (resource === undefined || !isMachine(resource))
         throw notFound(type, armId, this.inventory);
       checkSwitchesOff(armId, resource.body, action);
+      if (action === "start" || action === "restart") checkNotGeneralized(action, resource);
       accepted?.({ status: 202, body: {} });
       await perform(machineOf(resource, this.inventory));
       setPower(resource, action);
+      await this.state.save();
+      return { status: 200, body: {} };
+    });
+  }
+
+  /** Marks a machine that is off as one for images only. */
+  generalize(id: string): Promise<Outcome> {
+    return this.requests.answer("POST", id, async (armId, type) => {
+      const resource = this.inventory.find(armId.id);
+      if (resource === undefined || !isMachine(resource))
+        throw notFound(type, armId, this.inventory);
+      generalize(resource);
       await this.state.save();
       return { status: 200, body: {} };
     });

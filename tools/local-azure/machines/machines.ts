@@ -18,6 +18,7 @@ export interface VirtualMachine {
   /** base64, as the program sent it. */
   readonly customData?: string;
   readonly privateAddress: string;
+  /** The id of a gallery image version, or the name of a platform image. */
   readonly image: string;
   /** The identities for which its processes get tokens. */
   readonly identities: readonly MachineIdentity[];
@@ -41,6 +42,10 @@ export interface Machines {
   /** Runs a custom script as Azure's agent does; resolves when the script has ended. */
   runScript(vm: VirtualMachine, script: string): Promise<ScriptResult>;
   restart(vm: VirtualMachine): Promise<void>;
+  /** Whether it has shut itself down. */
+  hasShutDown(vm: VirtualMachine): boolean;
+  /** Keeps what is on its disk as the image of this id, of which machines are made that name it. */
+  capture(vm: VirtualMachine, image: string): Promise<void>;
   remove(vm: VirtualMachine): Promise<void>;
   /** After the daemon was restarted: brings back what these machines ran. */
   resume(vms: readonly VirtualMachine[]): Promise<void>;

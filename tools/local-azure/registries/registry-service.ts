@@ -59,13 +59,7 @@ export class RegistryService {
   ) {}
 
   serve(port: number, certificate?: Certificate): Promise<Served> {
-    return serveBoth(
-      port,
-      (request, response) => {
-        this.handle(request, response).catch(() => response.destroy());
-      },
-      certificate,
-    );
+    return serveBoth(port, (request, response) => this.handle(request, response), certificate);
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -40,6 +40,8 @@ export interface RehearsalOptions {
   readonly program?: string;
   /** Above the stack's own settings, by bare key; `undefined` takes a setting away. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** What else the program finds in its environment. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Shows the engine's output; without it, nothing is shown. */
   readonly progress?: Progress;
   /** Aborted by Ctrl-C: the engine then ends orderly. */
@@ -67,6 +69,7 @@ export class Rehearsal {
       ...attachedEnvironment(azure, pluginsOf(state)),
       // The program asks the address that it writes into azure.json.
       ...(hostSettings(state) && { NODE_EXTRA_CA_CERTS: azure.authority }),
+      ...options.environment,
     };
     const passphrase = passphraseOf(state);
     this.#engine = { state, binaries, environment, program, signal, passphrase };

@@ -76,7 +76,7 @@ export class ArmApi {
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
     if (asked !== undefined) return this.policyRestrictions(request, asked);
     const [, machine, action = ""] =
-      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|simulateEviction|instanceView|vmSizes)$/i.exec(
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|simulateEviction|generalize|instanceView|vmSizes)$/i.exec(
         path,
       ) ?? [];
     if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
@@ -178,6 +178,9 @@ export class ArmApi {
     }
     if (request.method !== "POST") throw methodNotAllowed(request.method, id.type);
     if (action.toLowerCase() === "simulateeviction") return this.evict(id);
+    if (action.toLowerCase() === "generalize") {
+      return { status: (await this.arm.generalize(id.id)).status };
+    }
     const power = powerAction(action);
     return this.change(request, id, (options) => this.switch(id, power, options));
   }

@@ -43,8 +43,11 @@ export const imageName = ({ id, publisher, offer, sku, version }: ImageReference
 /** Versions in the order of the marketplace, oldest first. */
 const published = ["24.04.202604160", versions.ubuntuImage, "24.04.202608110"];
 
-export const diskControllersOf = ({ diskControllers }: Pick<Image, "diskControllers">): string =>
-  diskControllers ?? "SCSI, NVMe";
+export const diskControllersOf = ({
+  diskControllers,
+}: {
+  readonly diskControllers?: string;
+}): string => diskControllers ?? "SCSI, NVMe";
 
 /** What the marketplace says of an image that it has. */
 export const imageFeatures = (urn: string): object[] => {

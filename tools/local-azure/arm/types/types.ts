@@ -9,6 +9,9 @@ import { roleDefinition } from "./authorization/role-definition";
 import { userAssignedIdentity } from "./authorization/user-assigned-identity";
 import { disk } from "./compute/disk";
 import { diskEncryptionSet } from "./compute/disk-encryption-set";
+import { gallery } from "./compute/gallery";
+import { galleryImage } from "./compute/gallery-image";
+import { galleryImageVersion } from "./compute/gallery-image-version";
 import { snapshot } from "./compute/snapshot";
 import { virtualMachine } from "./compute/virtual-machine";
 import { virtualMachineExtension } from "./compute/virtual-machine-extension";
@@ -38,6 +41,9 @@ export const resourceTypes: readonly ResourceType[] = [
   disk,
   federatedIdentityCredential,
   diskEncryptionSet,
+  gallery,
+  galleryImage,
+  galleryImageVersion,
   loadBalancer,
   managementLock,
   natGateway,

@@ -24,6 +24,8 @@ export interface Host extends HostSettings {
   readonly snapshots: Pick<Snapshots, "of" | "stop">;
   /** Folder of the machines' own folders. */
   readonly machines: string;
+  /** Folder of the gallery images' disks. */
+  readonly images: string;
   /** Folder of sockets, whose paths may not be long. */
   readonly sockets: string;
   readonly cores: number;

@@ -51,6 +51,7 @@ function hostOf(state: string, settings: HostSettings, log: (message: string) =>
     namespaces: new Namespaces(state),
     snapshots: new Snapshots(settings, sockets, log),
     machines: guestsOf(state),
+    images: join(state, "machines", "images"),
     sockets,
     cores: availableParallelism(),
     log,
@@ -162,6 +163,14 @@ export class QemuMachines implements RealBackend {
     guest.update(vm);
     await guest.boot(this.plug(guest.vm));
     await guest.awaitAgent();
+  }
+
+  hasShutDown = ({ id }: VirtualMachine): boolean => this.guests.get(id)?.hasShutDown === true;
+
+  async capture({ id, name }: VirtualMachine, image: string): Promise<void> {
+    const guest = this.guests.get(id);
+    if (guest === undefined) throw new Error(`there is no machine ${name} to make an image of`);
+    await guest.capture(image);
   }
 
   async remove(vm: VirtualMachine): Promise<void> {

@@ -22,6 +22,7 @@ export interface Joined {
 interface MachineRecord {
   readonly vm: VirtualMachine;
   readonly joined?: Joined;
+  readonly hasShutDown?: boolean;
   readonly hasBegunToJoin?: boolean;
   readonly needsPeerCheck?: boolean;
   readonly configuration?: string;
@@ -81,6 +82,16 @@ export class SimulatedMachine {
   /** Takes other CAs for the cluster's, and perhaps another certificate for its kubelet. */
   trust(caCert: string, kubelet = this.record.joined!.kubelet): void {
     this.record = { ...this.record, joined: { ...this.record.joined!, caCert, kubelet } };
+    this.save();
+  }
+
+  /** Whether its script has had it switch itself off. */
+  get hasShutDown(): boolean {
+    return this.record.hasShutDown ?? false;
+  }
+
+  shutDown(): void {
+    this.record = { ...this.record, hasShutDown: true };
     this.save();
   }
 

@@ -10,6 +10,7 @@ import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
 import { memberComponents } from "./cluster/members";
+import { generalize, isGeneralize } from "./bootstrap/generalize";
 import { SimulatedBootstrap, type Limits } from "./bootstrap/simulated-bootstrap";
 import { Steps } from "./bootstrap/steps";
 
@@ -97,6 +98,9 @@ export class SimulatedMachines implements SimulatedBackend {
         throw new Error(`there is no machine ${vm.name} to run a script on`);
       }
       machine.update(vm);
+      if (isGeneralize(script)) {
+        return { ...steps.succeeded(), stdout: await generalize(machine, steps) };
+      }
       await this.bootstrap.run(machine, script, steps);
       return steps.succeeded();
     } catch (error) {
@@ -114,6 +118,11 @@ export class SimulatedMachines implements SimulatedBackend {
       await this.registry.clusterOf(machine)?.rebooted(vm);
     }
   }
+
+  hasShutDown = (vm: VirtualMachine): boolean => this.registry.find(vm)?.hasShutDown === true;
+
+  /** What is on a simulated machine's disk is the cluster's alone. */
+  async capture(): Promise<void> {}
 
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
     const machine = this.registry.find(vm);

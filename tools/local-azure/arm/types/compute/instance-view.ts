@@ -1,12 +1,11 @@
 import { stateOf } from "../../admission";
 import { Body, Resource } from "../../resources/resource";
-import { powerOf } from "./power";
+import { isGeneralized } from "./power";
 import { MachineBody } from "./virtual-machine-validation";
 
-/** A machine's condition as Compute reports it. */
-export function instanceViewOf(machine: Resource<MachineBody>): Body {
+/** A machine's condition as Compute reports it, and its power as its host does. */
+export function instanceViewOf(machine: Resource<MachineBody>, power: string): Body {
   const { body, changed } = machine;
-  const power = powerOf(machine);
   const state = stateOf(body) ?? "Succeeded";
   const status = (code: string, displayStatus: string) => ({
     code,
@@ -33,6 +32,30 @@ export function instanceViewOf(machine: Resource<MachineBody>): Body {
       },
     }),
     disks: [body.storageProfile?.osDisk?.name].map((name) => ({ name, statuses: [provisioned] })),
-    statuses: [provisioned, status(`PowerState/${power}`, `VM ${power}`)],
+    statuses: [
+      provisioned,
+      ...(isGeneralized(machine) ? [status("OSState/generalized", "VM generalized")] : []),
+      status(`PowerState/${power}`, `VM ${power}`),
+    ],
+  };
+}
+
+/** What the agent reports of an extension: the end of what its script has written. */
+export function extensionViewOf({ id, body, hidden, changed }: Resource): Body {
+  const { type, typeHandlerVersion } = body;
+  const state = stateOf(body) ?? "Succeeded";
+  return {
+    name: id.split("/").at(-1),
+    type,
+    typeHandlerVersion,
+    statuses: [
+      {
+        code: `ProvisioningState/${state.toLowerCase()}`,
+        level: state === "Failed" ? "Error" : "Info",
+        displayStatus: `Provisioning ${state.toLowerCase()}`,
+        message: hidden["message"] ?? "",
+        time: changed,
+      },
+    ],
   };
 }

@@ -126,6 +126,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
     const isSameMachine = ledger.find(id.parent)?.body["vmId"] === machine.body["vmId"];
     if (!isSameMachine) throw preempted(id);
     if (result.exitCode !== 0 && !resource.body.suppressFailures) throw failure(result, resource);
+    resource.hidden["message"] = `Enable succeeded: ${outputOf(result)}`;
   },
 
   interrupted(resource: Resource<ExtensionBody>): void {
@@ -194,17 +195,17 @@ function scriptOf({ settings = {}, protectedSettings = {} }: ExtensionBody, id: 
   return (isGzip ? gunzipSync(bytes) : bytes).toString("utf8");
 }
 
-function failure(
-  { exitCode, stdout, stderr }: ScriptResult,
-  { id, body }: Resource<ExtensionBody>,
-): OperationFailed {
+function outputOf({ stdout, stderr }: ScriptResult): string {
   const tail = (stream: string) => Buffer.from(stream).subarray(-maxOutputBytes).toString("utf8");
+  return `\n[stdout]\n${tail(stdout)}\n[stderr]\n${tail(stderr)}`;
+}
+
+function failure(result: ScriptResult, { id, body }: Resource<ExtensionBody>): OperationFailed {
   return new OperationFailed(
     200,
     "VMExtensionProvisioningError",
     `VM has reported a failure when processing extension '${id.split("/").at(-1)}' (publisher '${body.publisher}' and type '${body.type}'). ` +
-      `Error message: 'Enable failed: failed to execute command: command terminated with exit status=${exitCode}\n` +
-      `[stdout]\n${tail(stdout)}\n[stderr]\n${tail(stderr)}'. ` +
+      `Error message: 'Enable failed: failed to execute command: command terminated with exit status=${result.exitCode}${outputOf(result)}'. ` +
       "More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot.",
   );
 }

@@ -4,7 +4,7 @@ import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "..
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { isRegistered } from "../../subscription/features";
-import { diskControllersOf, findImage, ImageReference } from "../../subscription/images";
+import { diskControllersOf, type ImageReference } from "../../subscription/images";
 import {
   findSize,
   isInEveryZone,
@@ -15,6 +15,7 @@ import {
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";
+import { imageOf, type MachineImage } from "./machine-image";
 import { powerOf } from "./power";
 
 interface MachineDisk {
@@ -87,7 +88,13 @@ const missing = (parameter: string) =>
 /**
  * Validates the body of a new or changed machine. The size comes first, as on Azure.
  */
-export function checkMachine(body: MachineBody, id: ArmId, isResized: boolean): void {
+export function checkMachine(
+  body: MachineBody,
+  old: Resource<MachineBody> | undefined,
+  id: ArmId,
+  view: View,
+  isResized: boolean,
+): void {
   if (body.hardwareProfile?.vmSize === undefined) throw missing("hardwareProfile.vmSize");
   if (isResized) checkSize(body.hardwareProfile.vmSize, body, id);
   const { storageProfile, osProfile } = body;
@@ -98,18 +105,22 @@ export function checkMachine(body: MachineBody, id: ArmId, isResized: boolean): 
   if (nicsOf(body).length === 0) throw missing("networkProfile.networkInterfaces");
   if (osProfile === undefined) throw missing("osProfile");
   checkOsProfile(body, id);
-  checkImageFits(body);
-  if (isResized) checkDiskController(body);
+  const image = imageOf(storageProfile.imageReference, body.location, view, old);
+  checkImageFits(body, image);
+  if (isResized) checkDiskController(body, image);
 }
 
 const skuApi =
   "Please query sku api at https://aka.ms/azure-compute-skus  to determine supported disk controller types for the VM size.";
 
 /** Where a request names none, that is SCSI (kubermatic/machine-controller #1980). */
-function checkDiskController({ hardwareProfile, storageProfile }: MachineBody): void {
+function checkDiskController(
+  { hardwareProfile, storageProfile }: MachineBody,
+  image: MachineImage,
+): void {
   const size = findSize(hardwareProfile?.vmSize ?? "")!;
   const ofSize = size.diskControllers ?? "SCSI";
-  const ofImage = diskControllersOf(findImage(storageProfile!.imageReference!));
+  const ofImage = diskControllersOf(image);
   if (!ofImage.includes(ofSize)) {
     throw invalidParameter(
       `The VM size '${size.name}' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image ` +
@@ -205,9 +216,11 @@ function checkOsProfile({ osProfile = {} }: MachineBody, id: ArmId): void {
   }
 }
 
-function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: MachineBody): void {
+function checkImageFits(
+  { hardwareProfile, storageProfile, securityProfile }: MachineBody,
+  image: MachineImage,
+): void {
   const size = findSize(hardwareProfile?.vmSize ?? "")!;
-  const image = findImage(storageProfile!.imageReference!);
   const architecture = size.architecture ?? "x64";
   if (image.architecture !== architecture) {
     throw refuse(
@@ -224,6 +237,7 @@ function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: Ma
         "If this was a Create operation please check that the Hypervisor Generation of the Image matches the Hypervisor Generation of the selected VM Size.",
     );
   }
+  checkSecurityFits(image, securityProfile?.securityType);
   const isTrustedLaunch = securityProfile?.securityType === "TrustedLaunch";
   if (isTrustedLaunch && (image.generation !== "V2" || size.trustedLaunch === false)) {
     throw refuse(
@@ -238,6 +252,22 @@ function checkImageFits({ hardwareProfile, storageProfile, securityProfile }: Ma
         `${managedDisk.storageAccountType} of disk '${name}'. Consider updating the VM to a size that supports Premium storage.`,
     );
   }
+}
+
+/** hashicorp/terraform-provider-azurerm #23148; a platform image says nothing of it. */
+function checkSecurityFits({ securityType: ofImage }: MachineImage, wanted: string | undefined) {
+  if (ofImage === "TrustedLaunch" && wanted !== "TrustedLaunch") {
+    throw refuse(
+      "BadRequest",
+      "The provided gallery image only supports creation of VMs and VM Scale Sets with 'TrustedLaunch' security type.",
+    );
+  }
+  if (ofImage === undefined || ofImage.startsWith("TrustedLaunch")) return;
+  if (wanted !== "TrustedLaunch") return;
+  throw refuse(
+    "BadRequest",
+    "Use of TrustedLaunch setting is not supported for the provided image. Please select Trusted Launch Supported Gen2 OS Image.",
+  );
 }
 
 /**

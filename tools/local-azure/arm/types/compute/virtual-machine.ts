@@ -12,8 +12,9 @@ import {
   withoutUndefined,
 } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
-import { findImage, imageName } from "../../subscription/images";
-import { powerOf } from "./power";
+import { imageName } from "../../subscription/images";
+import { imageOf, rightToImage } from "./machine-image";
+import { checkNotGeneralized, powerOf } from "./power";
 import { checkEphemeralDisk } from "./ephemeral-disk";
 import { checkSpot, spotDefaults } from "./spot";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
@@ -118,12 +119,16 @@ export const virtualMachine: ResourceType<MachineBody> = {
     ];
   },
 
-  linkedRights: (body: MachineBody): Right[] => setsOf(body).flatMap(rightToSet),
+  linkedRights: (body: MachineBody): Right[] => [
+    ...setsOf(body).flatMap(rightToSet),
+    ...rightToImage(body.storageProfile?.imageReference),
+  ],
 
   accept(put: Put<MachineBody>, view: View): Accepted<MachineBody> {
     const { id, body, old, now } = put;
+    if (old) checkNotGeneralized("update", old);
     checkEncryptionAtHost(body, old, view);
-    checkMachine(body, id, sizeOf(old?.body) !== sizeOf(body));
+    checkMachine(body, old, id, view, sizeOf(old?.body) !== sizeOf(body));
     checkSpot(body, old, id);
     checkEphemeralDisk(body, old);
     checkNics(body, id, view);
@@ -248,7 +253,7 @@ function completeMachine(
   const diskName = storage.osDisk?.name ?? before?.osDisk?.name ?? generatedDiskName(id);
   // The password is not stored. customData is, since machines boot with it.
   const { customData, adminPassword: _, ...osProfile } = body.osProfile ?? {};
-  const { exactVersion } = findImage(storage.imageReference!);
+  const image = imageOf(storage.imageReference!, body.location, view, old);
   const filled: Body = withoutUndefined({
     ...body,
     ...spotDefaults(body, old?.body),
@@ -270,7 +275,7 @@ function completeMachine(
     },
     storageProfile: {
       ...storage,
-      imageReference: { ...storage.imageReference, exactVersion },
+      imageReference: { ...storage.imageReference, exactVersion: image.exactVersion },
       osDisk: {
         caching: "ReadWrite",
         diskSizeGB: before?.osDisk?.diskSizeGB ?? 30,
@@ -292,7 +297,7 @@ function completeMachine(
   });
   return {
     body: filled as MachineBody,
-    hidden: { ...old?.hidden, ...(customData !== undefined && { customData }) },
+    hidden: { ...old?.hidden, image, ...(customData !== undefined && { customData }) },
   };
 }
 

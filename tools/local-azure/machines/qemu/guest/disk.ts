@@ -1,10 +1,12 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { stringify } from "yaml";
 
 import type { VirtualMachine } from "../../machines";
+import { keyOf } from "../../../arm/resources/ids";
 import { run } from "../command";
+import { digest } from "../image/base-image";
 import type { Qemu } from "../hypervisor";
 import type { Plug } from "../network/network-view";
 import { platformAddress } from "../network/ruleset";
@@ -24,6 +26,32 @@ export async function createDisk(
   await run([...img, "create", "-q", "-f", "qcow2", "-F", base.format, "-b", base.path, disk], {
     env: { ...process.env, ...environment },
   });
+}
+
+const pathOfCaptured = (folder: string, image: string): string =>
+  join(folder, `${digest([keyOf(image)])}.qcow2`);
+
+/** The disk of a gallery image, which was made of a machine here; undefined for Azure's own images. */
+export function capturedDisk(folder: string, image: string): Base | undefined {
+  if (!image.startsWith("/")) return undefined;
+  const path = pathOfCaptured(folder, image);
+  if (existsSync(path)) return { path, format: "qcow2" };
+  throw new Error(`there is no disk of image ${image}: make it anew`);
+}
+
+/** Copies all of a disk that nobody writes to any more, with what lies below it. */
+export async function captureDisk(
+  { img, environment }: Qemu,
+  disk: string,
+  folder: string,
+  image: string,
+): Promise<void> {
+  const path = pathOfCaptured(folder, image);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  await run([...img, "convert", "-q", "-O", "qcow2", disk, `${path}.new`], {
+    env: { ...process.env, ...environment },
+  });
+  renameSync(`${path}.new`, path);
 }
 
 /**

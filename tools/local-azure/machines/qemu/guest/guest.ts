@@ -7,7 +7,7 @@ import type { ScriptResult, VirtualMachine } from "../../machines";
 import { Agent } from "./agent";
 import { argumentsOf, filesOf, type MachineFiles, ownDevices, ownBackends } from "./arguments";
 import { runCustomScript } from "./custom-script";
-import { createDisk, seedFiles, writeSeed } from "./disk";
+import { captureDisk, capturedDisk, createDisk, seedFiles, writeSeed } from "./disk";
 import type { Host } from "../host";
 import { qmpCommand } from "./json-lines";
 import type { Plug } from "../network/network-view";
@@ -92,6 +92,11 @@ export class Guest {
     return isStopped ? "stopped" : "died";
   }
 
+  /** Whether it has come to its end by itself, as after a poweroff in it. */
+  get hasShutDown(): boolean {
+    return this.process.hasBegun && this.power === "stopped";
+  }
+
   /** Switches it on; one that runs is left as it is. */
   async boot(plug: Plug): Promise<void> {
     this.isDeallocated = false;
@@ -111,9 +116,10 @@ export class Guest {
     this.step.set("booting");
     // Everybody waits for the API, which answers too late when all new machines have their share.
     const givesWay = isNew && accelerator === "tcg" && !plug.isFirst;
-    const snapshot = isNew ? await host.snapshots.of(shape) : undefined;
+    const captured = isNew ? capturedDisk(host.images, vm.image) : undefined;
+    const snapshot = isNew && !captured ? await host.snapshots.of(shape) : undefined;
     const disk = isNew ? `${files.disk}.new` : files.disk;
-    const base = snapshot?.disk ?? ({ path: image.disk, format: "raw" } as const);
+    const base = captured ?? snapshot?.disk ?? ({ path: image.disk, format: "raw" } as const);
     if (isNew) await createDisk(qemu, base, disk);
     if (snapshot) copyFileSync(snapshot.serial, files.serial);
     writeSeed(files.seed, seedFiles(vm, plug));
@@ -193,6 +199,10 @@ export class Guest {
     this.save();
     await this.powerDown();
   }
+
+  /** Keeps what is on its disk, without what others have written below it. */
+  capture = (image: string): Promise<void> =>
+    captureDisk(this.host.qemu, this.files.disk, this.host.images, image);
 
   /** It is gone, and everything of it. */
   async remove(): Promise<void> {

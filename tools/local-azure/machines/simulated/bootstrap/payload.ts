@@ -50,7 +50,7 @@ export function payloadOf(script: string): Payload {
 export const hasTask = ({ tasks }: Payload, task: Task): boolean => tasks.includes(task);
 
 /** The text of each file that the payload brings, by its path. */
-export const filesOf = ({ files }: Payload): ReadonlyMap<string, string> =>
+export const filesOf = ({ files }: Pick<Payload, "files">): ReadonlyMap<string, string> =>
   new Map(files.map(({ path, content }) => [path, content]));
 
 /** The text of a file that the payload must bring. */
@@ -75,7 +75,10 @@ export const trustedOf = (payload: Payload): string =>
  * Fails as first boot would end with this customData: cloud-init never runs its script. What customData does
  * not bring, the step runs as its payload has it.
  */
-export function checkFirstBoot({ name, customData }: VirtualMachine, payload: Payload): void {
+export function checkFirstBoot(
+  { name, customData }: VirtualMachine,
+  payload: Pick<Payload, "files">,
+): void {
   const problem = problemOf(customData, filesOf(payload));
   if (problem !== undefined) throw new Error(`first boot failed: customData of ${name} ${problem}`);
 }

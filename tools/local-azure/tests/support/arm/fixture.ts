@@ -32,6 +32,15 @@ export class RecordingMachines implements Machines {
     this.calls.push(`restart ${vm.name} ${vm.size}`);
   }
 
+  /** Names of machines that have shut themselves down. */
+  readonly shutDown = new Set<string>();
+
+  hasShutDown = ({ name }: VirtualMachine): boolean => this.shutDown.has(name);
+
+  async capture(vm: VirtualMachine, image: string): Promise<void> {
+    this.calls.push(`capture ${vm.name} as ${image}`);
+  }
+
   async remove(vm: VirtualMachine): Promise<void> {
     this.calls.push(`remove ${vm.name}`);
   }

@@ -43,6 +43,18 @@ export const valid = {
     `${group}/providers/Microsoft.ContainerRegistry/registries/zonedimages`,
     { location, sku: { name: "Premium" } },
   ],
+  gallery: [compute("galleries/zoned"), { location }],
+  definition: [
+    compute("galleries/zoned/images/node"),
+    {
+      location,
+      identifier: { publisher: "zoned", offer: "kubernetes", sku: "node" },
+      osType: "Linux",
+      osState: "Generalized",
+      hyperVGeneration: "V2",
+      features: [{ name: "SecurityType", value: "TrustedLaunch" }],
+    },
+  ],
   container: [storage("/blobServices/default/containers/etcd"), {}],
   securityGroup: [network("networkSecurityGroups/nsg"), { location }],
   rule: [

@@ -66,7 +66,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function boot(where: Plug, oneVcpuEach = false): Promise<void> {
+async function boot(where: Plug, oneVcpuEach = false, image = vm.image): Promise<void> {
   const host: Host = {
     qemu: standIn(folder, machine),
     namespaces: {
@@ -89,9 +89,9 @@ async function boot(where: Plug, oneVcpuEach = false): Promise<void> {
     },
     image: { disk: "", kernel: "", initrd: "" },
     ...{ accelerator: "tcg", mirror: "", cloudProvider: false, scale: 1, cores: 2, oneVcpuEach },
-    ...{ machines: folder, sockets: folder, log: () => undefined },
+    ...{ machines: folder, images: folder, sockets: folder, log: () => undefined },
   };
-  guest = Guest.of(vm, host);
+  guest = Guest.of({ ...vm, image }, host);
   await guest.boot(where);
   await guest.awaitAgent();
 }
@@ -210,7 +210,21 @@ test("one that was not woken, since the local Azure was killed, begins anew", as
   expect(wordsOf()).toContain("-incoming");
 });
 
+test("an image is all of a machine's disk, and a machine of it goes on from no snapshot", async () => {
+  const image = "/subscriptions/s/galleries/zoned/images/node/versions/1.0.0";
+  await boot(plug);
+  await guest.cutPower();
+  await guest.capture(image);
+  await guest.remove();
+
+  await boot(plug, false, image);
+  expect(wordsOf()).not.toContain("-incoming");
+  await guest.remove();
+
+  await expect(boot(plug, false, `${image}1`)).rejects.toThrow(/no disk of image .*1\.0\.01/);
+});
+
 test("a machine that was never switched on has not died", () => {
   guest = Guest.of(vm, { machines: folder, sockets: folder } as Host);
-  expect(guest.power).toBe("stopped");
+  expect([guest.power, guest.hasShutDown]).toEqual(["stopped", false]);
 });

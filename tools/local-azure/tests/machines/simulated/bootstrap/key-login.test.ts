@@ -9,8 +9,9 @@ import {
   keysUrl,
 } from "../../../../../../components/token-issuer";
 import { account } from "../../../../arm/resources/ids";
-import { authorityFile, certificateIn, loginHost } from "../../../../arm/rest/certificate";
+import { authorityFile, certificateIn } from "../../../../arm/rest/certificate";
 import { serveApiProxy } from "../../../../daemon/api-proxy";
+import { loginHost } from "../../../../entra/login-host";
 import { TokenService } from "../../../../entra/token-service";
 import { claimsOf } from "../../../../machines/identity-token";
 import { loginByKey } from "../../../../machines/simulated/bootstrap/key-login";

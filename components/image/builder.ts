@@ -1,0 +1,122 @@
+import * as compute from "@pulumi/azure-native/compute";
+import * as network from "@pulumi/azure-native/network";
+import * as pulumi from "@pulumi/pulumi";
+
+import type { ExistingNetwork } from "../azure/existing-network";
+import { imageReferenceOf } from "../azure/image-offers";
+import type { ClusterGroup } from "../cluster-group";
+import { cloudInitText } from "../machine/cloud-init-files";
+import { customData } from "../machine/custom-data";
+import { osProfileOf, trustedLaunch } from "../machine/vm-profile";
+import { Network } from "../network";
+import type { Settings } from "../settings/settings";
+import { captureWhenOff, outputOf } from "./capture";
+import { builderName } from "./known-image";
+
+export interface BuilderArgs {
+  readonly group: ClusterGroup;
+  readonly settings: Settings;
+  /** The network of the subnets that the settings name. */
+  readonly existingNetwork?: ExistingNetwork;
+  readonly version: string;
+}
+
+/**
+ * A machine as the cluster's, up to where it would join: the same first boot, of the same customData. It ends off and
+ * without what is one machine's own.
+ */
+export class Builder extends pulumi.ComponentResource {
+  /** Id of the machine, once an image can be taken of it. */
+  readonly captured: pulumi.Output<string>;
+  /** What it has of what first boot installs. */
+  readonly contents: pulumi.Output<string>;
+
+  constructor(name: string, args: BuilderArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:ImageBuilder", name, {}, opts);
+    const { group, settings, existingNetwork, version } = args;
+    const { location, zones } = settings;
+    const resourceGroupName = group.name;
+    const child = { parent: this, deletedWith: group.own };
+    const zone = zones[0]!;
+    const vmName = builderName(version);
+
+    // A way out of its own, and none in, whatever the cluster's is.
+    const own = {
+      egress: "single",
+      apiAccess: "public",
+      apiAccessCidrs: [],
+      sshAccessCidrs: [],
+    } as const;
+    const place = new Network(
+      `${name}-network`,
+      {
+        resourceGroup: group,
+        settings: { ...settings, ...own, zones: [zone] },
+        shown: new Map(),
+        existingNetwork,
+      },
+      { parent: this },
+    );
+    const nic = new network.NetworkInterface(
+      `${name}-nic`,
+      {
+        resourceGroupName,
+        networkInterfaceName: `${vmName}-nic`,
+        location,
+        ipConfigurations: [
+          {
+            name: "node",
+            subnet: { id: place.subnetIds.get(zone)! },
+            privateIPAllocationMethod: "Dynamic",
+          },
+        ],
+      },
+      { ...child, deleteBeforeReplace: true },
+    );
+    const vm = new compute.VirtualMachine(
+      `${name}-vm`,
+      {
+        resourceGroupName,
+        vmName,
+        location,
+        zones: [zone],
+        hardwareProfile: { vmSize: settings.controlPlaneSize },
+        networkProfile: { networkInterfaces: [{ id: nic.id, deleteOption: "Detach" }] },
+        osProfile: osProfileOf(settings, vmName, customData(settings, "")),
+        storageProfile: {
+          imageReference: imageReferenceOf({ ...settings, image: "" }, "x64"),
+          // Of the image's own size, since no machine's may be smaller than its image's.
+          osDisk: {
+            createOption: "FromImage",
+            deleteOption: "Delete",
+            managedDisk: { storageAccountType: settings.osDiskSku },
+          },
+        },
+        securityProfile: trustedLaunch,
+        diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+      },
+      { ...child, deleteBeforeReplace: true },
+    );
+    const step = new compute.VirtualMachineExtension(
+      `${name}-generalize`,
+      {
+        resourceGroupName,
+        vmName: vm.name,
+        vmExtensionName: "generalize",
+        location,
+        publisher: "Microsoft.Azure.Extensions",
+        type: "CustomScript",
+        typeHandlerVersion: "2.1",
+        autoUpgradeMinorVersion: true,
+        settings: { script: Buffer.from(cloudInitText("generalize.sh")).toString("base64") },
+      },
+      { ...child, deletedWith: vm, customTimeouts: { create: "95m" } },
+    );
+    this.contents = step.id.apply((id) => outputOf(id, settings));
+    // Its output is read first: Azure may not show it of a machine that is off.
+    this.captured = pulumi
+      .all([vm.id, this.contents])
+      .apply(([id]) => captureWhenOff(id, settings));
+    this.registerOutputs();
+  }
+}

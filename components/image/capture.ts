@@ -1,0 +1,62 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import * as pulumi from "@pulumi/pulumi";
+
+import { connect } from "../azure/connection";
+import { computeVersion } from "../azure/state";
+import type { Settings } from "../settings/settings";
+
+/** generalize.sh begins a minute after its step has ended, and needs another one. */
+const offWithin = 15 * 60_000;
+const look = 5_000;
+
+interface View {
+  readonly statuses?: readonly { readonly code: string; readonly message?: string }[];
+}
+
+/**
+ * What the script has written, of which Azure keeps the last 4 KB.
+ *
+ * @param step id of an extension
+ */
+export async function outputOf(step: string, settings: Settings): Promise<string> {
+  const { arm } = await connect(settings);
+  const query = { ...computeVersion, $expand: "instanceView" };
+  const shown = await arm.get<{ readonly properties: { readonly instanceView?: View } }>(
+    step,
+    query,
+    { properties: {} },
+  );
+  const message = shown?.properties.instanceView?.statuses?.[0]?.message ?? "";
+  return /\[stdout\]\n([^]*?)\n*\[stderr\]/.exec(message)?.[1]?.trim() ?? "";
+}
+
+/**
+ * Marks a machine as one for images, once it has switched itself off; not in a preview. One that is marked stays so.
+ *
+ * @param machine its id, which is returned
+ * @throws RunError where it stays on
+ */
+export async function captureWhenOff(machine: string, settings: Settings): Promise<string> {
+  if (pulumi.runtime.isDryRun()) return machine;
+  const { arm } = await connect(settings);
+  const codes = async () => {
+    const view = await arm.get<View>(`${machine}/instanceView`, computeVersion, {});
+    return (view?.statuses ?? []).map(({ code }) => code);
+  };
+  const until = Date.now() + offWithin;
+  for (let now = await codes(); ; now = await codes()) {
+    if (now.includes("OSState/generalized")) return machine;
+    if (now.some((code) => /^PowerState\/(stopped|deallocated)$/.test(code))) break;
+    if (Date.now() > until) {
+      throw new pulumi.RunError(
+        `${machine} was to forget who it is and to switch itself off, and still runs after ${offWithin / 60_000} minutes: ` +
+          "its console says why (az vm boot-diagnostics get-boot-log --ids ID). Run npm run image again, which makes another machine.",
+      );
+    }
+    await pause(look);
+  }
+  await arm.act(`${machine}/deallocate`, computeVersion);
+  await arm.act(`${machine}/generalize`, computeVersion);
+  return machine;
+}

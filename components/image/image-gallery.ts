@@ -1,0 +1,109 @@
+import * as compute from "@pulumi/azure-native/compute";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
+import * as pulumi from "@pulumi/pulumi";
+
+import { contentTags } from "../azure/gallery-image";
+import { groupId } from "../azure/resource-names";
+import type { ClusterGroup } from "../cluster-group";
+import type { Settings } from "../settings/settings";
+import type { Builder } from "./builder";
+import { builderName } from "./known-image";
+
+/** The cluster's own group would take the image along. */
+export const imageGroupName = ({ clusterName }: Pick<Settings, "clusterName">): string =>
+  `${clusterName}-gallery`;
+
+/** The resource group of gallery and builder, or the one that the settings name. */
+export function imageGroup(settings: Settings, subscriptionId: string): ClusterGroup {
+  if (settings.resourceGroup !== "") {
+    return {
+      name: pulumi.output(settings.resourceGroup),
+      id: pulumi.output(groupId(settings, subscriptionId)),
+    };
+  }
+  const own = new ResourceGroup("images", {
+    resourceGroupName: imageGroupName(settings),
+    location: settings.location,
+  });
+  return { name: own.name, id: own.id, own };
+}
+
+export interface ImageGalleryArgs {
+  readonly group: ClusterGroup;
+  readonly settings: Settings;
+  readonly version: string;
+  readonly madeOf: string;
+  /** The machine that the image is taken of; undefined once it is taken. */
+  readonly builder?: Builder;
+}
+
+/**
+ * A gallery, the definition of a cluster's machines in it, and one version of that. Versions before it stay in Azure,
+ * since settings may name them; they go with the group.
+ */
+export class ImageGallery extends pulumi.ComponentResource {
+  readonly imageId: pulumi.Output<string>;
+
+  constructor(name: string, args: ImageGalleryArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("zoned:index:ImageGallery", name, {}, opts);
+    const { group, settings, version, madeOf, builder } = args;
+    const { location } = settings;
+    const resourceGroupName = group.name;
+    const child = { parent: this, deletedWith: group.own };
+
+    const gallery = new compute.Gallery(
+      `${name}-gallery`,
+      // Azure takes no hyphens here.
+      { resourceGroupName, galleryName: "zoned", location },
+      child,
+    );
+    const definition = new compute.GalleryImage(
+      `${name}-node`,
+      {
+        resourceGroupName,
+        galleryName: gallery.name,
+        galleryImageName: "node",
+        location,
+        identifier: { publisher: "zoned", offer: "kubernetes", sku: "node" },
+        osType: "Linux",
+        osState: "Generalized",
+        hyperVGeneration: "V2",
+        architecture: "x64",
+        // Of a machine with trusted launch Azure takes none for TrustedLaunchSupported.
+        features: [
+          { name: "SecurityType", value: "TrustedLaunch" },
+          // Left out, Azure takes it to boot from SCSI alone.
+          { name: "DiskControllerTypes", value: "SCSI,NVMe" },
+        ],
+      },
+      child,
+    );
+    // Azure goes on naming it when it is gone, so that it is the same text then.
+    const machine = pulumi
+      .all([group.id, builder?.captured])
+      .apply(([id]) => `${id}/providers/Microsoft.Compute/virtualMachines/${builderName(version)}`);
+    const image = new compute.GalleryImageVersion(
+      `${name}-version`,
+      {
+        resourceGroupName,
+        galleryName: gallery.name,
+        galleryImageName: definition.name,
+        galleryImageVersionName: version,
+        location,
+        publishingProfile: { targetRegions: [{ name: location, regionalReplicaCount: 1 }] },
+        storageProfile: { source: { virtualMachineId: machine } },
+        tags: { ...contentTags(settings), "zoned-made-of": madeOf },
+      },
+      {
+        ...child,
+        retainOnDelete: group.own !== undefined,
+        // Azure takes half an hour where many regions copy it.
+        customTimeouts: { create: "90m" },
+        // Azure shows regions by their names for people.
+        ignoreChanges: ["publishingProfile.targetRegions"],
+      },
+    );
+    this.imageId = image.id;
+    this.registerOutputs();
+  }
+}

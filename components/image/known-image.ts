@@ -1,0 +1,44 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { imageVersionOf } from "../azure/image-offers";
+import { stackName } from "../azure/stack-tag";
+import { digest } from "../digest";
+import { cloudInitText } from "../machine/cloud-init-files";
+import { customData } from "../machine/custom-data";
+import type { Settings } from "../settings/settings";
+
+/** The image of a stack: which version it is, and what that has where it is made. */
+export interface KnownImage {
+  readonly version: string;
+  /** Hash over all of which a change asks for another image. */
+  readonly madeOf: string;
+  /** Lines of first-boot.sh's `image_contents`; undefined for one that is to be made. */
+  readonly contents?: string;
+}
+
+/** The machine that a version is taken of. */
+export const builderName = (version: string): string => `builder-${version.replaceAll(".", "-")}`;
+
+/** Major, minor and patch, each without a leading zero: later ones are larger. */
+const versionAt = (now: Date): string =>
+  [
+    now.getUTCFullYear(),
+    (now.getUTCMonth() + 1) * 100 + now.getUTCDate(),
+    now.getUTCHours() * 10_000 + now.getUTCMinutes() * 100 + now.getUTCSeconds(),
+  ].join(".");
+
+/** The image that the last update that ended well has left, if it is the one that the settings want; else a new one. */
+export async function knownImage(settings: Settings, now = new Date()): Promise<KnownImage> {
+  const madeOf = digest([
+    customData(settings, ""),
+    cloudInitText("generalize.sh"),
+    imageVersionOf(settings),
+    settings.osDiskSku,
+  ]);
+  const { outputs } = (await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {
+    name: stackName(),
+  })) as { readonly outputs?: Partial<KnownImage> };
+  return outputs?.madeOf === madeOf && outputs.version !== undefined
+    ? { version: outputs.version, madeOf, contents: outputs.contents }
+    : { version: versionAt(now), madeOf };
+}

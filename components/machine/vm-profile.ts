@@ -1,0 +1,27 @@
+import type * as compute from "@pulumi/azure-native/compute";
+
+import type { Settings } from "../settings/settings";
+
+/** How a machine is called, and who may log in to it. */
+export const osProfileOf = (
+  { adminUsername, sshPublicKey }: Pick<Settings, "adminUsername" | "sshPublicKey">,
+  computerName: string,
+  customData: string,
+) => ({
+  computerName,
+  adminUsername,
+  customData,
+  linuxConfiguration: {
+    disablePasswordAuthentication: true,
+    provisionVMAgent: true,
+    ssh: {
+      publicKeys: [{ path: `/home/${adminUsername}/.ssh/authorized_keys`, keyData: sshPublicKey }],
+    },
+  },
+});
+
+/** Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them. */
+export const trustedLaunch = {
+  securityType: "TrustedLaunch",
+  uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+} as const satisfies compute.VirtualMachineArgs["securityProfile"];

@@ -1,0 +1,37 @@
+import * as pulumi from "@pulumi/pulumi";
+
+import { keepAdditions } from "./components/azure/additions";
+import { connect } from "./components/azure/connection";
+import { getExistingNetwork } from "./components/azure/existing-network";
+import { explainRefusals } from "./components/azure/refusals";
+import { Builder } from "./components/image/builder";
+import { imageGroup, ImageGallery } from "./components/image/image-gallery";
+import { knownImage } from "./components/image/known-image";
+import { loadSettings } from "./components/settings/load";
+import { wantsLogin } from "./components/settings/proxy-login";
+
+/**
+ * A stack of its own, by which `npm run image` makes a gallery image for the settings of another one. The first
+ * update makes it, of a machine that the next one, which finds it made, takes away.
+ */
+export = async () => {
+  const settings = loadSettings();
+  if (wantsLogin(settings.httpProxy)) {
+    throw new pulumi.RunError(
+      "httpProxy has a login, and no image can be made through it: a first boot alone has no password. Make it with a proxy " +
+        "that asks for none, or with a mirror (pulumi config set mirror ADDRESS)",
+    );
+  }
+  const connection = await connect(settings);
+  const existingNetwork = await getExistingNetwork(settings, connection);
+  await explainRefusals(settings);
+  keepAdditions({ settings, shown: new Map() });
+
+  const group = imageGroup(settings, connection.subscriptionId);
+  const { version, madeOf, contents } = await knownImage(settings);
+  const shared = { group, settings, version };
+  const builder =
+    contents === undefined ? new Builder("builder", { ...shared, existingNetwork }) : undefined;
+  const gallery = new ImageGallery("images", { ...shared, madeOf, builder });
+  return { image: gallery.imageId, version, madeOf, contents: builder?.contents ?? contents };
+};

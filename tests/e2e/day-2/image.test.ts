@@ -1,0 +1,103 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import type { Rehearsal } from "../../../tools/local-azure/rehearsal/rehearsal";
+import { stackSettings } from "../../../tools/local-azure/rehearsal/stack-config";
+import type { Clients } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { destroyImages, type ImageOptions, makeImage } from "../../../tools/image/make-image";
+import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
+import { changedAnything } from "../../../tools/pulumi/events";
+import { checkout } from "../../../tools/shared/checkout";
+import { Progress } from "../../../tools/shared/progress";
+
+jest.setTimeout(900_000);
+
+const settings = { ...fewAddOns, workerPools: [{ name: "workers", count: 1 }] };
+const own = "zoned-local-image-gallery";
+
+/** An image, from its making to a worker that is made of it, and to its end. */
+describe("a cluster that gets machines of an image", () => {
+  let cloud: LocalCloud;
+  let clients: Clients;
+  let images: Rehearsal;
+  let options: ImageOptions;
+  let image: string;
+
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("local", settings);
+    clients = cloud.sdks();
+    images = await cloud.other({
+      stack: "local-image",
+      settings: { ...stackSettings(checkout, "local"), ...settings },
+      environment: { ZONED_PROGRAM: "image" },
+    });
+    options = {
+      stack: {
+        name: "local-image",
+        up: () => images.up("--skip-preview"),
+        destroy: () => images.destroy("--skip-preview"),
+        outputs: () => images.outputs(),
+      },
+      file: join(cloud.state, "image.local.json"),
+      progress: new Progress({ write: () => true }),
+    };
+  });
+  afterAll(() => cloud?.stop());
+
+  const machinesIn = async (group: string) => {
+    const found: { name: string; vmId: string; image?: string }[] = [];
+    for await (const vm of clients.compute.virtualMachines.list(group)) {
+      const { id } = vm.storageProfile?.imageReference ?? {};
+      found.push({ name: vm.name!, vmId: vm.vmId!, image: id });
+    }
+    return found;
+  };
+
+  it("is made of a machine that is gone afterwards, with what it has beside it", async () => {
+    const made = await makeImage(options);
+    image = made.image;
+
+    expect(image).toMatch(
+      new RegExp(
+        `^${subscriptionPath}/resourceGroups/${own}/.*/galleries/zoned/images/node/versions/[\\d.]+$`,
+      ),
+    );
+    expect(await machinesIn(own)).toEqual([]);
+    expect(JSON.parse(readFileSync(options.file, "utf8"))).toEqual(made);
+    expect(Object.keys(made.packages)).toEqual(["kubelet", "kubeadm", "kubectl"]);
+    const [digest] = Object.values(made.images);
+    expect(digest).toMatch(/^sha256:/);
+  });
+
+  it("is made once for the same settings", async () => {
+    expect(changedAnything(await images.up("--skip-preview"))).toBe(false);
+    expect((await makeImage(options)).image).toBe(image);
+  });
+
+  it("makes new machines, and replaces none that is there", async () => {
+    asPlanned(await cloud.stack.up());
+    const before = await machinesIn("zoned-local");
+    // Of which the others would be made anew, if they were made of it.
+    const imageVersion = "24.04.202604160";
+    const workerPools = [{ name: "workers", count: 2 }];
+    await cloud.stack.configure({ ...settings, image, imageVersion, workerPools });
+
+    const { stdout } = asPlanned(await cloud.stack.up());
+
+    expect(stdout).not.toContain("installs what is missing");
+    const after = await machinesIn("zoned-local");
+    expect(after).toEqual(expect.arrayContaining(before));
+    expect(after.filter((one) => one.image !== undefined)).toEqual([
+      expect.objectContaining({ name: "zoned-local-workers-2", image }),
+    ]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("may go, with its gallery, while its machines stay", async () => {
+    await destroyImages(options);
+
+    expect((await clients.resources.resourceGroups.checkExistence(own)).body).toBe(false);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+});

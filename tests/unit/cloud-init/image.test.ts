@@ -1,0 +1,242 @@
+import { createServer, type Server } from "node:http";
+
+import { FakeMachine } from "../../support/fake-machine";
+import { listen } from "../../support/listen";
+
+const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);
+const tools = "ca-certificates conntrack curl ethtool ipset iptables ipvsadm jq nftables socat";
+
+/** What the fakes of dpkg-query and ctr say. */
+const held = (version: string) =>
+  [
+    ...[...tools.split(" "), "containerd", "runc", "docker.io"].map(
+      (one) => `ii  package ${one} 1-1`,
+    ),
+    ...["kubelet", "kubeadm", "kubectl"].map((one) => `hi  package ${one} ${version}-1.1`),
+    "",
+  ].join("\n");
+const pulled = (digest: string) =>
+  [
+    "REF TYPE DIGEST SIZE PLATFORMS LABELS",
+    ...names.map((name) => `${name} application/list ${digest} 9MiB linux/amd64 -`),
+    `registry.k8s.io/pause@${digest} application/list ${digest} 9MiB linux/amd64 -`,
+    `${digest} application/list ${digest} 9MiB linux/amd64 -`,
+  ].join("\n");
+
+const programs = {
+  "apt-get": "",
+  "apt-cache": "exit 100",
+  "apt-mark": "",
+  "dpkg-query": `case $1 in
+    --show) cat "$root/packages" ;;
+    *) for path in "\${@:2}"; do echo "package-of-$(basename "$path"): $path"; done ;;
+  esac`,
+  dpkg: '[[ $1 == --configure ]] || exec /usr/bin/dpkg "$@"',
+  modprobe: "",
+  sysctl: "",
+  swapoff: "",
+  systemctl: "",
+  ctr: 'cat "$root/images"',
+  containerd: `case $* in
+    --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
+    "config default") echo "version = 3" ;;
+  esac`,
+  runc: "",
+  dockerd: 'echo "Docker version 29.1.3+dfsg1, build abc"',
+  docker: "",
+  kubelet: "",
+  kubectl: "",
+  kubeadm: `case $* in "config images list"*) printf '%s\\n' ${names.join(" ")} ;; esac`,
+  "cloud-init": "",
+  "update-ca-certificates": "",
+  waagent: "",
+  sync: "",
+  "systemd-run": '"${@: -3}"',
+};
+
+let server: Server;
+let mirror: string;
+beforeAll(async () => {
+  server = createServer((_, reply) => void reply.end("key"));
+  mirror = `http://127.0.0.1:${await listen(server)}`;
+});
+afterAll(() => server.close());
+
+const machines: FakeMachine[] = [];
+afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
+
+/** A machine that has all that its settings want, as the one of which an image is made. */
+function machine(MIRROR = mirror): FakeMachine {
+  const made = new FakeMachine(programs);
+  machines.push(made);
+  for (const name of ["first-boot.sh", "generalize.sh"]) made.ship(name, `/opt/zoned/${name}`);
+  const values = {
+    KUBERNETES_VERSION: "9.9.9",
+    ETCD_IMAGE_TAG: "",
+    CONTAINER_RUNTIME: "docker",
+    CONTAINERD_AT_LEAST: "1.7.24",
+    DOCKER_AT_LEAST: "26.1.3",
+    CRI_DOCKERD_VERSION: "0.9.9",
+    CREDENTIAL_PROVIDER_VERSION: "",
+    MIRROR,
+  };
+  const environment = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);
+  made.write("/etc/zoned/first-boot.env", environment.join(""));
+  made.write("/packages", held("9.9.9"));
+  made.write("/images", pulled("sha256:1"));
+  return made;
+}
+
+const boot = (of: FakeMachine) => of.run("/opt/zoned/first-boot.sh");
+const stepsOf = (stdout: string) =>
+  [...stdout.matchAll(/first boot: (.*): done after/g)].map(([, name]) => name);
+
+/** A machine of the image that another one was generalized for. */
+async function ofImage(MIRROR = mirror): Promise<FakeMachine> {
+  const made = machine(MIRROR);
+  const { stdout } = await made.run("/opt/zoned/first-boot.sh", ["image_contents"]);
+  made.write("/opt/zoned/image", stdout);
+  made.forgetCalls();
+  return made;
+}
+
+const nowhere = "http://127.0.0.1:1";
+
+it("fetches nothing where the image has everything, and configures the machine as any other", async () => {
+  const made = await ofImage(nowhere);
+
+  const { code, stdout } = await boot(made);
+
+  expect([code, stepsOf(stdout)]).toEqual([
+    0,
+    [
+      "image",
+      "kernel modules",
+      "kernel settings",
+      "swap off",
+      "firewall for pods",
+      "containerd settings",
+    ],
+  ]);
+  expect(made.callsOf("apt-get")).toEqual([]);
+  expect(made.callsOf("kubeadm").join()).not.toContain("pull");
+  expect(made.has("/var/lib/zoned/first-boot.done")).toBe(true);
+});
+
+it.each([
+  ["a package of another version", "/packages", held("9.9.8"), "package kubelet 9.9.9-*"],
+  ["no such image", "/images", "", `image ${names[0]} *`],
+  [
+    "an image of another digest than it was made with",
+    "/images",
+    pulled("sha256:2"),
+    `image ${names[1]} sha256:1 any more`,
+  ],
+])("names and installs what the image lacks: %s", async (_, path, text, named) => {
+  const made = await ofImage();
+  made.write(path, text);
+
+  const { code, stdout } = await boot(made);
+
+  expect(code).toBe(0);
+  expect(stdout).toContain(`first boot: the image does not have ${named}\n`);
+  expect(stepsOf(stdout)).toEqual(
+    expect.arrayContaining(["egress", "kubernetes packages", "images"]),
+  );
+  expect(made.callsOf("apt-get").join("\n")).toContain("kubelet=9.9.9-*");
+});
+
+it("refuses what it lacks where there is no way to it, and has named it", async () => {
+  const made = await ofImage(nowhere);
+  made.write("/packages", held("9.9.8"));
+
+  const { code, stdout } = await boot(made);
+
+  expect(code).toBe(1);
+  expect(made.read("/var/lib/zoned/first-boot.failed")).toBe("egress, exit code 1\n");
+  expect(stdout).toContain("the image does not have package kubelet 9.9.9-*");
+  expect(made.callsOf("apt-get")).toEqual([]);
+});
+
+it("installs what an image of other settings does not have", async () => {
+  const made = await ofImage();
+  const environment = made.read("/etc/zoned/first-boot.env");
+  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='containerd'"));
+
+  const { code, stdout } = await boot(made);
+
+  expect(code).toBe(0);
+  expect(stdout).toContain(
+    "the image does not have these settings, but container-runtime docker\n",
+  );
+});
+
+describe("a machine that an image is made of", () => {
+  async function generalized(change: (made: FakeMachine) => void = () => undefined) {
+    const made = machine();
+    made.write("/var/lib/zoned/first-boot.done", "");
+    made.write("/etc/machine-id", "0123\n");
+    made.write("/etc/ssh/ssh_host_rsa_key", "secret");
+    made.write("/etc/kubernetes/kubelet.conf", "secret");
+    made.write("/etc/kubernetes/manifests/.keep", "");
+    made.write("/etc/zoned/firewall.nft", "");
+    change(made);
+    return { made, outcome: await made.run("/opt/zoned/generalize.sh") };
+  }
+
+  it("says what it has, and forgets who it is before it is off", async () => {
+    const { made, outcome } = await generalized();
+
+    expect(outcome).toMatchObject({ code: 0, stderr: "" });
+    expect(outcome.stdout).toBe(made.read("/opt/zoned/image"));
+    expect(outcome.stdout).toContain("package kubelet 9.9.9-1.1\n");
+    expect(outcome.stdout.match(/^image .*$/gm)).toEqual(
+      names.map((name) => `image ${name} sha256:1`),
+    );
+    expect(made.read("/etc/machine-id")).toBe("");
+    for (const gone of [
+      "/etc/ssh/ssh_host_rsa_key",
+      "/etc/kubernetes/kubelet.conf",
+      "/etc/zoned/first-boot.env",
+      "/var/lib/zoned",
+    ]) {
+      expect([gone, made.has(gone)]).toEqual([gone, false]);
+    }
+    for (const kept of ["/etc/kubernetes/manifests", "/etc/zoned/firewall.nft"]) {
+      expect([kept, made.has(kept)]).toEqual([kept, true]);
+    }
+    expect(made.callsOf("waagent")).toEqual(["-deprovision+user -force"]);
+    expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
+  });
+
+  it("keeps no password of a proxy", async () => {
+    const { made } = await generalized((one) => {
+      one.write("/etc/zoned/proxy.env", "https_proxy='http://me:hush@proxy.example'\n", 0o600);
+      one.write("/etc/apt/apt.conf.d/95zoned-proxy", "hush");
+      one.write("/var/lib/zoned/proxy", "hush");
+    });
+
+    expect(made.has("/etc/zoned/proxy.env")).toBe(false);
+    expect(made.read("/etc/apt/apt.conf.d/95zoned-proxy")).toBe("");
+    expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
+  });
+
+  it("stays on, and so is no image, where one part of it fails", async () => {
+    const { made } = await generalized((one) => one.program("waagent", "exit 3"));
+
+    expect(made.callsOf("systemctl")).not.toContain("poweroff");
+  });
+
+  it("begins a first boot again that has failed, and ends with its reason", async () => {
+    const failing = (one: FakeMachine) => {
+      one.removeFile("/var/lib/zoned/first-boot.done");
+      one.write("/var/lib/zoned/first-boot.failed", "images, exit code 1\n");
+      one.program("kubeadm", "exit 9");
+    };
+    const { made, outcome } = await generalized(failing);
+
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr).toContain("first boot failed: ");
+    expect(made.callsOf("systemd-run")).toEqual([]);
+  });
+});
