@@ -6,6 +6,7 @@ import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
+import { versions } from "../../../components/versions";
 import type { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   attachedEnvironment,
@@ -30,18 +31,18 @@ jest.setTimeout(600_000);
 
 /** Nothing but Azure's resources is of interest here, so the add-ons are the smallest. */
 const small = { cni: "flannel", diskDriver: false, storageClasses: false };
-const machinesOnly = { ...small, cloudProvider: false };
 
 let state: string;
 let azure: Attachment;
-beforeEach(async () => {
+
+const begin = async (): Promise<void> => {
   state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-recover-")));
   await startAzure();
-});
-afterEach(async () => {
+};
+const end = async (): Promise<void> => {
   await endDaemon(state);
   rmSync(state, { recursive: true, force: true, maxRetries: 5 });
-});
+};
 
 const binaries = () => process.env["ZONED_BINARIES"]!;
 
@@ -189,114 +190,134 @@ async function recoverCommand(stack: Rehearsal, name: string, ...flags: string[]
   return stdout;
 }
 
-it.each([
-  ["at the subscription", "Microsoft.Authorization/roleDefinitions"],
-  ["in the group", "Microsoft.Network/publicIPAddresses"],
-])("takes up what Azure accepted before the connection was lost, %s", async (_, type) => {
-  const before = await open("dev", small);
-  await takingTime({ [type]: 600 });
-  const up = before.up();
-  await until(async () => inCloud().some((one) => one.type.toLowerCase() === type.toLowerCase()));
-  await killAzure();
-  expect((await up).code).not.toBe(0);
-  await startAzure();
+describe("a first update", () => {
+  beforeEach(begin);
+  afterEach(end);
 
-  const after = await open("dev", small);
-  succeeded(await after.up());
+  it.each([
+    ["at the subscription", "Microsoft.Authorization/roleDefinitions"],
+    ["in the group", "Microsoft.Network/publicIPAddresses"],
+  ])("takes up what Azure accepted before the connection was lost, %s", async (_, type) => {
+    const before = await open("dev", small);
+    await takingTime({ [type]: 600 });
+    const up = before.up();
+    await until(async () => inCloud().some((one) => one.type.toLowerCase() === type.toLowerCase()));
+    await killAzure();
+    expect((await up).code).not.toBe(0);
+    await startAzure();
 
-  await agrees(after);
-  unchanged(await after.up());
-  succeeded(await after.destroy());
-  expect(inCloud()).toEqual([]);
+    const after = await open("dev", small);
+    succeeded(await after.up());
+
+    await agrees(after);
+    unchanged(await after.up());
+    succeeded(await after.destroy());
+    expect(inCloud()).toEqual([]);
+  });
+
+  it("goes on where creations failed and left nothing, whether the plugin has recorded them by their ids alone or not at all", async () => {
+    const stack = await open("dev", small);
+    const left = async (id: string): Promise<string[]> => {
+      const fault = { method: "PUT", id, accepted: true, leavesNothing: true };
+      await ask("POST", "/local/faults", fault);
+      expect((await stack.up()).code).not.toBe(0);
+      const urns = await unread(stack);
+      expect(urns).toHaveLength(1);
+      return urns;
+    };
+
+    await left("virtualNetworks/[^/]+$");
+    // Its update would need what it has, to keep its subnets.
+    expect(refused(await stack.up())).toMatch(/reading cloud state: Status=404/);
+    expect(await recoverCommand(stack, "dev")).toMatch(/no longer in the state: \S+-vnet\n/);
+    // As of a plugin that records nothing where Azure has nothing.
+    for (const urn of await left("/subnets/[^/]+$"))
+      expect(await stack.command("state", "delete", urn, "--yes")).toMatchObject({ code: 0 });
+    await left("virtualMachines/[^/]+-workers-1$");
+
+    succeeded(await stack.up());
+    await agrees(stack);
+    unchanged(await stack.up("--skip-preview"));
+  });
 });
 
-it("goes on where creations failed and left nothing, whether the plugin has recorded them by their ids alone or not at all", async () => {
-  const stack = await open("dev", small);
-  const left = async (id: string): Promise<string[]> => {
-    const fault = { method: "PUT", id, accepted: true, leavesNothing: true };
-    await ask("POST", "/local/faults", fault);
-    expect((await stack.up()).code).not.toBe(0);
-    const urns = await unread(stack);
-    expect(urns).toHaveLength(1);
-    return urns;
+/** One life; each test goes on where the one before it ended. */
+describe("a rolling replacement that is struck while Azure makes the new VM of the first machine", () => {
+  beforeAll(begin);
+  afterAll(end);
+  const machinesOnly = {
+    ...small,
+    cloudProvider: false,
+    workerPools: [{ name: "workers", count: 1, size: "Standard_D4s_v5" }],
   };
+  const otherImage = { ...machinesOnly, imageVersion: "24.04.202608110" };
+  const rolled = ["cp-1", "cp-2", "cp-3", "workers-1"].flatMap((name) => [
+    `DELETE zoned-prod-${name}`,
+    `PUT zoned-prod-${name}`,
+  ]);
+  let stack: Rehearsal;
+  /** How many requests there were before. */
+  let before = 0;
 
-  await left("virtualNetworks/[^/]+$");
-  // Its update would need what it has, to keep its subnets.
-  expect(refused(await stack.up())).toMatch(/reading cloud state: Status=404/);
-  expect(await recoverCommand(stack, "dev")).toMatch(/no longer in the state: \S+-vnet\n/);
-  // As of a plugin that records nothing where Azure has nothing.
-  for (const urn of await left("/subnets/[^/]+$"))
-    expect(await stack.command("state", "delete", urn, "--yes")).toMatchObject({ code: 0 });
-  await left("virtualMachines/[^/]+-workers-1$");
+  /** An update that ends in a strike. */
+  async function strike(settings: object, by: () => void): Promise<void> {
+    before = (await requests()).length;
+    await stack.configure({ ...settings });
+    await takingTime({ "Microsoft.Compute/virtualMachines": 10 });
+    const up: Promise<Run> = stack.up();
+    await until(async () => isBeingCreated(/\/virtualMachines\/zoned-prod-cp-1$/));
+    by();
+    expect((await up).code).not.toBe(0);
+  }
 
-  succeeded(await stack.up());
-  await agrees(stack);
-  unchanged(await stack.up("--skip-preview"));
-});
+  const vms = async (): Promise<string[]> =>
+    (await requests())
+      .slice(before)
+      .filter(({ id, method }) => /\/virtualMachines\/[^/]+$/.test(id) && method !== "GET")
+      .map(({ method, id }) => `${method} ${id.split("/").at(-1)}`);
 
-const otherImage = { ...machinesOnly, imageVersion: "24.04.202608110" };
+  it("goes on with what Azure accepted before the connection was lost", async () => {
+    const { far, cut } = await byCable();
+    stack = await open("prod", machinesOnly, far);
+    succeeded(await stack.up("--skip-preview"));
+    await strike(otherImage, cut);
+    await takingTime({});
 
-/** A rolling replacement that is struck while Azure makes the new VM of the first machine. */
-async function struckWhileReplacing(strike: () => void, to = azure): Promise<Rehearsal> {
-  const stack = await open("prod", machinesOnly, to);
-  succeeded(await stack.up());
-  await stack.configure(otherImage);
-  await takingTime({ "Microsoft.Compute/virtualMachines": 10 });
-  const up: Promise<Run> = stack.up();
-  await until(async () => isBeingCreated(/\/virtualMachines\/zoned-prod-cp-1$/));
-  strike();
-  expect((await up).code).not.toBe(0);
-  return stack;
-}
+    stack = await open("prod", otherImage);
+    succeeded(await stack.up("--skip-preview"));
 
-const vms = (all: readonly LoggedRequest[]) =>
-  all
-    .filter(({ id, method }) => /\/virtualMachines\/[^/]+$/.test(id) && method !== "GET")
-    .map(({ method, id }) => `${method} ${id.split("/").at(-1)}`);
+    await agrees(stack);
+    expect(await vms()).toEqual(rolled);
+    unchanged(await stack.up("--skip-preview"));
+  });
 
-const rolled = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"].flatMap((name) => [
-  `DELETE zoned-prod-${name}`,
-  `PUT zoned-prod-${name}`,
-]);
+  it("goes on where the engine was killed, by npm run recover and pulumi up", async () => {
+    // No image named is any image, and what machines have stays.
+    const named = { ...machinesOnly, imageVersion: versions.ubuntuImage };
+    await strike(named, () => killEngine("prod"));
+    const asIs = await stack.stackExport();
+    // The engine's lock is still there, and nobody but the user knows that nobody works on the stack.
+    await expect(recoverCommand(stack, "prod")).rejects.toThrow(
+      /the stack is currently locked by 1 lock/,
+    );
+    expect(await stack.stackExport()).toEqual(asIs);
+    expect(await stack.command("cancel", "--yes")).toMatchObject({ code: 0 });
 
-it("goes on with a replacement that Azure accepted before the connection was lost", async () => {
-  const { far, cut } = await byCable();
-  await struckWhileReplacing(cut, far);
-  await takingTime({});
+    const plan = await recoverCommand(stack, "prod", "--dry-run");
+    expect(plan).toContain("zoned-prod-cp-1-vm");
+    expect(await stack.stackExport()).toEqual(asIs);
 
-  const after = await open("prod", otherImage);
-  succeeded(await after.up());
+    const said = await recoverCommand(stack, "prod");
+    expect(said).toMatch(/in Azure, and now in the state: zoned-prod-cp-1-vm\n/);
+    const copy = /the state as it was: (.*)/.exec(said)![1]!;
+    expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+    await takingTime({});
+    succeeded(await stack.up("--skip-preview"));
 
-  await agrees(after);
-  expect(vms(await requests()).slice(6)).toEqual(rolled);
-  unchanged(await after.up("--skip-preview"));
-});
-
-it("goes on with a replacement whose engine was killed, by npm run recover and pulumi up", async () => {
-  const stack = await struckWhileReplacing(() => killEngine("prod"));
-  const asIs = await stack.stackExport();
-  // The engine's lock is still there, and nobody but the user knows that nobody works on the stack.
-  await expect(recoverCommand(stack, "prod")).rejects.toThrow(
-    /the stack is currently locked by 1 lock/,
-  );
-  expect(await stack.stackExport()).toEqual(asIs);
-  expect(await stack.command("cancel", "--yes")).toMatchObject({ code: 0 });
-
-  const plan = await recoverCommand(stack, "prod", "--dry-run");
-  expect(plan).toContain("zoned-prod-cp-1-vm");
-  expect(await stack.stackExport()).toEqual(asIs);
-
-  const said = await recoverCommand(stack, "prod");
-  expect(said).toMatch(/in Azure, and now in the state: zoned-prod-cp-1-vm\n/);
-  const copy = /the state as it was: (.*)/.exec(said)![1]!;
-  expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
-  expect(statSync(copy).mode & 0o777).toBe(0o600);
-  await takingTime({});
-  succeeded(await stack.up());
-
-  await agrees(stack);
-  expect(vms(await requests()).slice(6)).toEqual(rolled);
-  unchanged(await stack.up("--skip-preview"));
-  expect(await recoverCommand(stack, "prod")).toContain("nothing to recover");
+    await agrees(stack);
+    expect(await vms()).toEqual(rolled);
+    unchanged(await stack.up("--skip-preview"));
+    expect(await recoverCommand(stack, "prod")).toContain("nothing to recover");
+  });
 });
