@@ -88,8 +88,14 @@ export class LocalCloud {
     return `zoned-${this.stackName}`;
   }
 
-  static async start(stack: string, settings: Record<string, unknown> = {}): Promise<LocalCloud> {
+  /** @param prepare what is done to the state folder before the local Azure runs */
+  static async start(
+    stack: string,
+    settings: Record<string, unknown> = {},
+    prepare: (state: string) => void = () => undefined,
+  ): Promise<LocalCloud> {
     const state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-e2e-")));
+    prepare(state);
     const { signal } = new AbortController();
     const progress = new Progress({ write: () => true });
     const asked = process.env["ZONED_PLUGINS"] || "stand-ins";

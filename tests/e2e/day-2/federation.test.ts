@@ -1,15 +1,20 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
-import { asPlanned, LocalCloud, succeeded, unchanged } from "../../../tools/lab/local-cloud";
-import { npm } from "../npm";
+import {
+  asPlanned,
+  fewAddOns,
+  LocalCloud,
+  succeeded,
+  unchanged,
+} from "../../../tools/lab/local-cloud";
+import { useOwnPrograms } from "../../../tools/local-azure/machines/own-programs";
 
 jest.setTimeout(900_000);
 
-const parent = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
-const state = join(parent, "state");
-afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
+const settings = {
+  ...fewAddOns,
+  cloudProvider: true,
+  workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+};
+const federated = { ...settings, machineIdentity: false };
 
 interface Machine {
   readonly identity?: { readonly userAssignedIdentities?: object };
@@ -21,7 +26,12 @@ interface Pod {
 /** One life, in which the identity leaves the control plane, by Azure's own cloud controller manager. */
 describe("a cluster whose machines carry no identity", () => {
   let cloud: LocalCloud;
-  afterAll(() => (existsSync(state) ? npm(state, "stop", "--discard") : undefined));
+  beforeAll(async () => {
+    cloud = await LocalCloud.start("local", settings, useOwnPrograms);
+    succeeded(await cloud.stack.up("--skip-preview"));
+    await cloud.stack.configure(federated);
+  });
+  afterAll(() => cloud?.stop());
 
   const identities = async (): Promise<number> => {
     const machine = (await cloud.inGroup(
@@ -46,14 +56,9 @@ describe("a cluster whose machines carry no identity", () => {
     );
   };
 
-  it("begins as one whose control plane carries it", async () => {
-    await npm(state, "start", "--stack", "local");
-    cloud = await LocalCloud.in(state, "local", { machineIdentity: false });
-
-    expect(await identities()).toBe(1);
-  });
-
   it("has API servers admit the issuer first, and changes nothing else of how its pods log in", async () => {
+    expect(await identities()).toBe(1);
+
     const { stdout } = asPlanned(await cloud.stack.up());
 
     expect(stdout).toMatch(/admit tokens of https:\S+\. Run pulumi up again/);
@@ -72,11 +77,11 @@ describe("a cluster whose machines carry no identity", () => {
 
     expect([await identities(), await isFederated()]).toEqual([0, true]);
     await expose("web");
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 
   it("goes back by one update", async () => {
-    await cloud.stack.configure({});
+    await cloud.stack.configure(settings);
 
     asPlanned(await cloud.stack.up());
 
@@ -87,14 +92,13 @@ describe("a cluster whose machines carry no identity", () => {
   it("leaves nothing behind, and can begin without it", async () => {
     succeeded(await cloud.stack.destroy());
     expect(await cloud.isEmpty()).toBe(true);
-    await cloud.stack.configure({ machineIdentity: false });
+    await cloud.stack.configure(federated);
 
     asPlanned(await cloud.stack.up());
     cloud.renewKubeconfig();
 
     expect([await identities(), await isFederated()]).toEqual([0, true]);
     await expose("web");
-    await cloud.kubectl("delete", "service", "web");
-    unchanged(await cloud.stack.up());
+    unchanged(await cloud.stack.up("--skip-preview"));
   });
 });

@@ -7,8 +7,9 @@ jest.setTimeout(600_000);
 /** A proxy that nobody asks: simulated machines fetch nothing. */
 const proxyWith = (password: string) => `http://me:${password}@proxy.example:3128`;
 
-describe("a proxy with a login", () => {
+describe("a secret of the settings", () => {
   const passwords = ["first-hush", "second-hush"];
+  const principal = "the-secret-of-a-principal";
   const settings = {
     workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
     ...(hasManifests ? {} : { cni: "flannel", diskDriver: false }),
@@ -40,8 +41,8 @@ describe("a proxy with a login", () => {
       ),
     ).spec.template;
 
-  const inSecret = async () => {
-    const path = "jsonpath={.data.HTTPS_PROXY}";
+  const inSecret = async (key: string) => {
+    const path = `jsonpath={.data.${key}}`;
     const name = ["azure-cloud-provider", "--namespace", "kube-system"];
     const data = await cloud.kubectl("get", "secret", ...name, "--output", path);
     return Buffer.from(data, "base64").toString();
@@ -52,19 +53,19 @@ describe("a proxy with a login", () => {
   });
   afterAll(() => cloud?.stop());
 
-  it("is no hindrance to a new cluster, whose machines know the password by their steps alone", async () => {
+  it("is a proxy's login, which machines of a new cluster know by their steps alone", async () => {
     await setProxy(proxyWith(passwords[0]!));
 
     asPlanned(await up());
 
-    expect(await inSecret()).toBe(proxyWith(passwords[0]!));
+    expect(await inSecret("HTTPS_PROXY")).toBe(proxyWith(passwords[0]!));
     expect((await controller()).spec.containers[0].env).toContainEqual({
       name: "HTTPS_PROXY",
       valueFrom: { secretKeyRef: { name: "azure-cloud-provider", key: "HTTPS_PROXY" } },
     });
   });
 
-  it("is another one in place: steps run again, no machine is touched, what has read it starts again", async () => {
+  it("is another login in place: steps run again, no machine is touched, what has read it starts again", async () => {
     const before = (await cloud.requests()).length;
     const { annotations } = (await controller()).metadata;
     await setProxy(proxyWith(passwords[1]!));
@@ -75,12 +76,31 @@ describe("a proxy with a login", () => {
       "PUT extensions/bootstrap",
       "PUT extensions/bootstrap",
     ]);
-    expect(await inSecret()).toBe(proxyWith(passwords[1]!));
+    expect(await inSecret("HTTPS_PROXY")).toBe(proxyWith(passwords[1]!));
     expect((await controller()).metadata.annotations).not.toEqual(annotations);
     unchanged(await up());
   });
 
-  it("has told nobody: not the state, not the engine's output, not the cluster's other objects", async () => {
+  it("is a service principal's, which takes the place of the control plane's identity, and touches no other machine", async () => {
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({
+      ...settings,
+      servicePrincipalClientId: "3f1c7a52-6f0e-4b6f-9d0e-2f6f6f0f3c11",
+    });
+    await setProxy(proxyWith(passwords[1]!));
+    await cloud.stack.setSecret("servicePrincipalClientSecret", principal);
+
+    asPlanned(await up());
+
+    const writes = await writesSince(before);
+    expect(writes.filter((write) => /virtualMachines/.test(write))).toEqual([
+      "PUT virtualMachines/zoned-local-cp-1",
+    ]);
+    expect(writes).toContain("DELETE userAssignedIdentities/zoned-local");
+    expect(await inSecret("cloud-config")).toContain(principal);
+  });
+
+  it("is told to nobody: not to the state, the engine's output, the cluster's other objects", async () => {
     const objects = await cloud.kubectl(
       ...["get", "pods,deployments,daemonsets,configmaps,nodes", "--all-namespaces"],
       ...["--output", "json"],
@@ -95,10 +115,11 @@ describe("a proxy with a login", () => {
     };
 
     expect(places.state).toContain("zoned-local-cp-1");
-    const encoded = passwords.flatMap((password) => [
-      password,
-      Buffer.from(proxyWith(password)).toString("base64"),
-    ]);
+    const base64 = (text: string) => Buffer.from(text).toString("base64");
+    const encoded = [
+      ...passwords.flatMap((password) => [password, base64(proxyWith(password))]),
+      ...[principal, base64(principal)],
+    ];
     const telling = Object.entries(places).filter(([, text]) =>
       encoded.some((one) => text.includes(one)),
     );

@@ -10,9 +10,12 @@ import {
 
 jest.setTimeout(600_000);
 
-const names = ["cp-1", "workers-1", "workers-2"];
-const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };
-const other = "Standard_D2s_v5";
+const pool = { name: "workers", count: 2, size: "Standard_D2s_v5" };
+const changed = {
+  ...small,
+  workerPools: [{ ...pool, size: "Standard_D4s_v5" }],
+  kubeadm: { apiServerExtraArgs: { "event-ttl": "2h" } },
+};
 
 /** What was asked of machines and their steps, such as `PUT workers-1`. */
 const writes = (requests: readonly LoggedRequest[]) =>
@@ -23,14 +26,96 @@ const writes = (requests: readonly LoggedRequest[]) =>
       return path === undefined ? [] : [`${method} ${path.replace("/extensions", "")}`];
     });
 
-/** A cluster whose machines are switched off and on, by their operator and by the program. */
-describe("a cluster of which machines are off", () => {
-  let cloud: LocalCloud;
-  beforeAll(async () => {
-    cloud = await LocalCloud.start("dev", { ...small, workerPools: [pool] });
-    asPlanned(await cloud.stack.up());
+let cloud: LocalCloud;
+beforeAll(async () => {
+  cloud = await LocalCloud.start("dev", { ...small, workerPools: [pool] });
+  asPlanned(await cloud.stack.up());
+  await cloud.stack.configure(changed);
+});
+afterAll(() => cloud?.stop());
+
+const written = async (action: () => Promise<unknown>) => {
+  const before = (await cloud.requests()).length;
+  await action();
+  return writes((await cloud.requests()).slice(before));
+};
+
+/** One change of sizes and of a flag, done in parts. */
+describe("a cluster of which pulumi up changes parts", () => {
+  const urnOf = async (name: string) => {
+    const { deployment } = (await cloud.stack.stackExport()) as {
+      deployment: { resources: { urn: string }[] };
+    };
+    return deployment.resources.find(({ urn }) => urn.endsWith(`::zoned-dev-${name}`))!.urn;
+  };
+  const memory = async () => ((await cloud.stack.outputs()) as { cluster: unknown }).cluster;
+
+  it("is asked for its health, whatever the part is", async () => {
+    await cloud.injectFailure("cp-1", "kube-scheduler");
+
+    const requests = await written(async () => {
+      const said = refused(await cloud.stack.up("--target", await urnOf("workers-1-vm")));
+      expect(said).toMatch(/would resize zoned-dev-workers-1[^]*its kube-scheduler is not ready/);
+    });
+
+    expect(requests).toEqual([]);
+    await cloud.clearFailures("cp-1");
   });
-  afterAll(() => cloud?.stop());
+
+  it("keeps a machine's size whose drain was left out by --target, and the memory of what was not done", async () => {
+    const before = await memory();
+
+    const requests = await written(async () => {
+      const run = succeeded(await cloud.stack.up("--target", await urnOf("workers-1-vm")));
+      expect(run.stdout).toMatch(/has left out the steps of zoned-dev-cp-1/);
+    });
+
+    expect(requests).toEqual([]);
+    expect(await memory()).toEqual(before);
+  });
+
+  it("does all but what --exclude names, and remembers it", async () => {
+    const before = await memory();
+
+    const requests = await written(async () =>
+      succeeded(
+        await cloud.stack.up(
+          ...["--exclude", await urnOf("workers-2-drain-before-resize")],
+          ...["--exclude", await urnOf("workers-1-vm")],
+        ),
+      ),
+    );
+
+    expect(requests).toEqual(["PUT cp-1/bootstrap", "PUT workers-1/bootstrap"]);
+    expect(await memory()).not.toEqual(before);
+  });
+
+  it("is the rest by a plain update, which also drains what was drained for nothing, and then nothing", async () => {
+    const cordoned = new Set<string>();
+    const { end } = await cloud.watch("/api/v1/nodes", ({ object: { metadata, spec } }) => {
+      if (spec.unschedulable) cordoned.add(metadata.name);
+    });
+
+    const requests = await written(async () => asPlanned(await cloud.stack.up()));
+
+    end();
+    expect(requests).toEqual([
+      ...["PUT workers-1", "PUT workers-1/bootstrap"],
+      ...["PUT workers-2", "PUT workers-2/bootstrap"],
+    ]);
+    expect([...cordoned].sort()).toEqual(["zoned-dev-workers-1", "zoned-dev-workers-2"]);
+    const nodes = await cloud.get<{ spec: { unschedulable?: boolean } }>("nodes");
+    expect(nodes.some(({ spec }) => spec.unschedulable)).toBe(false);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+});
+
+/** The same cluster, whose machines are switched off and on, by their operator and by the program. */
+describe("a cluster of which machines are off", () => {
+  const names = ["cp-1", "workers-1", "workers-2"];
+  const [wide] = changed.workerPools as [typeof pool];
+  /** Of other hardware: for workers, and for the control plane. */
+  const [other, ofControlPlane] = ["Standard_B2as_v2", "Standard_D2s_v5"];
 
   const power = (action: string, ...machines: string[]) =>
     Promise.all(
@@ -41,11 +126,6 @@ describe("a cluster of which machines are off", () => {
         ),
       ),
     );
-  const written = async (action: () => Promise<unknown>) => {
-    const before = (await cloud.requests()).length;
-    await action();
-    return writes((await cloud.requests()).slice(before));
-  };
   const ready = async () => {
     const nodes = await cloud.get<{
       metadata: { name: string };
@@ -82,8 +162,8 @@ describe("a cluster of which machines are off", () => {
   });
 
   it("refuses what would run a step on one that is off, and says how to start it", async () => {
-    const kubeadm = { kubeletExtraArgs: { "max-pods": "100" } };
-    await cloud.stack.configure({ ...small, workerPools: [pool], kubeadm });
+    const kubeadm = { ...changed.kubeadm, kubeletExtraArgs: { "max-pods": "100" } };
+    await cloud.stack.configure({ ...changed, kubeadm });
     const start = "az vm start --resource-group zoned-dev --name zoned-dev-workers-2";
 
     const requests = await written(async () => {
@@ -92,14 +172,14 @@ describe("a cluster of which machines are off", () => {
       );
     });
     // Of what the script is given, and no member is configured with it.
-    await cloud.stack.configure({ ...small, workerPools: [pool], drainMinutes: 20 });
+    await cloud.stack.configure({ ...changed, drainMinutes: 20 });
     const unplanned = await written(async () => {
       expect(refused(await cloud.stack.preview())).toContain(
         `zoned-dev-workers-2 is deallocated (its bootstrap step would run): ${start}`,
       );
     });
 
-    await cloud.stack.configure({ ...small, workerPools: [pool] });
+    await cloud.stack.configure(changed);
 
     expect([...requests, ...unplanned]).toEqual([]);
   });
@@ -124,7 +204,7 @@ describe("a cluster of which machines are off", () => {
   });
 
   it("gets sizes of other hardware, each deallocated for it and started again", async () => {
-    await cloud.stack.configure({ ...small, workerPools: [{ ...pool, size: other }] });
+    await cloud.stack.configure({ ...changed, workerPools: [{ ...wide, size: other }] });
 
     const requests = await written(async () => {
       const { stdout } = asPlanned(await cloud.stack.up());
@@ -138,13 +218,13 @@ describe("a cluster of which machines are off", () => {
 
   it("goes on with a size where an update was ended after it had deallocated the only control plane", async () => {
     await cloud.stack.configure({
-      ...small,
-      controlPlaneSize: other,
-      workerPools: [{ ...pool, size: other }],
+      ...changed,
+      controlPlaneSize: ofControlPlane,
+      workerPools: [{ ...wide, size: other }],
     });
     await power("deallocate", "cp-1");
 
-    const requests = await written(async () => succeeded(await cloud.stack.up()));
+    const requests = await written(async () => succeeded(await cloud.stack.up("--skip-preview")));
 
     expect(requests).toEqual(["PUT cp-1", "POST cp-1", "PUT cp-1/bootstrap"]);
     expect(await ready()).toEqual(names);
@@ -152,18 +232,18 @@ describe("a cluster of which machines are off", () => {
   });
 
   it("goes on with a start that Azure had no room for", async () => {
-    await cloud.stack.configure({ ...small, controlPlaneSize: other, workerPools: [pool] });
+    await cloud.stack.configure({ ...changed, controlPlaneSize: ofControlPlane });
     await cloud.fault({
       ...{ method: "POST", id: "workers-1$", nth: 2 },
       ...{ status: 400, code: "AllocationFailed" },
     });
 
-    expect(refused(await cloud.stack.up())).toMatch(
-      /Azure has no room for another Standard_B2as_v2 in zone 2 of southeastasia/,
+    expect(refused(await cloud.stack.up("--skip-preview"))).toMatch(
+      /Azure has no room for another Standard_D4s_v5 in zone 2 of southeastasia/,
     );
     expect(await ready()).toEqual(["cp-1", "workers-2"]);
     await cloud.clearFaults();
-    const requests = await written(async () => succeeded(await cloud.stack.up()));
+    const requests = await written(async () => succeeded(await cloud.stack.up("--skip-preview")));
 
     expect(requests).toEqual([
       "POST workers-1",
