@@ -64,6 +64,9 @@ export type MachineBody = {
   securityProfile?: { securityType?: string; encryptionAtHost?: boolean };
   availabilitySet?: { id?: string };
   priority?: string;
+  scheduledEventsProfile?: {
+    terminateNotificationProfile?: { enable?: boolean; notBeforeTimeout?: string };
+  };
   provisioningState?: string;
   vmId?: string;
   timeCreated?: string;
@@ -95,6 +98,21 @@ export function checkMachine(body: MachineBody, id: ArmId, isResized: boolean): 
   if (osProfile === undefined) throw missing("osProfile");
   checkOsProfile(body, id);
   checkImageFits(body);
+  noticeOfEnd(body);
+}
+
+/** Seconds before its end of which a machine is told; undefined where it is told nothing. */
+export function noticeOfEnd({ scheduledEventsProfile }: MachineBody): number | undefined {
+  const { enable, notBeforeTimeout = "PT5M" } =
+    scheduledEventsProfile?.terminateNotificationProfile ?? {};
+  const [, minutes] = /^PT(\d+)M$/.exec(notBeforeTimeout) ?? [];
+  if (minutes === undefined || Number(minutes) < 5 || Number(minutes) > 15) {
+    throw invalidParameter(
+      `The value '${notBeforeTimeout}' of parameter 'terminateNotificationProfile.notBeforeTimeout' is invalid: it has to be from PT5M to PT15M.`,
+      "terminateNotificationProfile.notBeforeTimeout",
+    );
+  }
+  return enable === true ? Number(minutes) * 60 : undefined;
 }
 
 function checkSize(size: string, { location, zones }: MachineBody, id: ArmId): void {
