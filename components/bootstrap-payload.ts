@@ -9,6 +9,7 @@ import { PayloadFile } from "./kubeadm/payload-file";
 import { registryLogin } from "./kubeadm/registries";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
+import { unitFile } from "./machine/cloud-init-files";
 import { snapshotFiles } from "./machine/etcd-backups";
 import { Payload, Task } from "./machine/payload";
 import { renewalFiles } from "./machine/renewal";
@@ -68,6 +69,7 @@ export function payloadFor(
     ...values.kubeletFiles,
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
+    unitFile("zoned-maintenance.service"),
     ...(values.kubeletClientId === ""
       ? []
       : [

@@ -450,7 +450,6 @@ export const ignoredAlways: readonly string[] = [
   "osProfile.linuxConfiguration.enableVMAgentPlatformUpdates",
   "osProfile.linuxConfiguration.patchSettings",
   "scheduledEventsPolicy",
-  "scheduledEventsProfile",
   "securityProfile.proxyAgentSettings",
 ];
 
