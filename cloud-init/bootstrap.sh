@@ -48,6 +48,7 @@ parts=${BASH_SOURCE[0]%/*}/bootstrap
 . "$parts/health.sh"
 . "$parts/drain.sh"
 . "$parts/maintenance.sh"
+. "$parts/repair.sh"
 . "$parts/upgrade.sh"
 . "$parts/rotate.sh"
 

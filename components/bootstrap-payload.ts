@@ -14,6 +14,7 @@ import { snapshotFiles } from "./machine/etcd-backups";
 import { Payload, Task } from "./machine/payload";
 import { renewalFiles } from "./machine/renewal";
 import { Plan } from "./plan/plan";
+import type { Settings } from "./settings/settings";
 import { MachinePlan } from "./settings/topology";
 
 type Authority = Unwrap<CertificateAuthority>;
@@ -34,7 +35,7 @@ export interface ControlPlaneValues extends MachineValues {
   readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
   readonly serviceAccount: Unwrap<TokenKey>;
   readonly encryptionSecret: string;
-  /** Of the identity that writes snapshots; empty where they stay on the machines. */
+  /** Of the identity that writes snapshots and repairs machines; empty where nothing does. */
   readonly clientId: string;
 }
 
@@ -100,6 +101,7 @@ export function payloadFor(
     files: [
       ...pkiFiles(values),
       ...snapshotFiles(settings, clientId, values.encryptionSecret),
+      ...(settings.autoRepair ? [repairFile(settings, clientId)] : []),
       ...(spec.encryptionKeys === undefined
         ? []
         : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),
@@ -109,6 +111,13 @@ export function payloadFor(
   };
 }
 
+/** By which a control plane asks Azure to restart a worker. */
+const repairFile = ({ resourceManagerEndpoint }: Settings, clientId: string): PayloadFile => ({
+  path: "/opt/zoned/repair.env",
+  mode: "0600",
+  content: `CLIENT_ID='${clientId}'\nENDPOINT='${resourceManagerEndpoint}'\n`,
+});
+
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {
   const { cas, encryptionKeys } = spec;
@@ -116,6 +125,7 @@ function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] 
   const tasks: Readonly<Record<Task, boolean>> = {
     registries: spec.registries.length > 0,
     snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
+    repair: machine.role === "control-plane" && settings.autoRepair,
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),
     "rewrite-secrets": isLast && encryptionKeys !== undefined && isRewriting(encryptionKeys),

@@ -118,8 +118,10 @@ cordoned_for_event=zoned/cordoned-for-maintenance
 least_seconds=180
 
 maintain() {
+  local looks=0
   while :; do
     "$BASH" "$0" look_at_events || true
+    ((looks++ % 12)) || "$BASH" "$0" repair || true
     sleep 5
   done
 }
@@ -228,6 +230,7 @@ keep_itself() {
 
 watch_events() {
   keep_itself
+  has_task repair || rm -f "$repair_settings"
   systemctl daemon-reload
   systemctl enable zoned-maintenance.service
   systemctl restart zoned-maintenance.service

@@ -47,6 +47,7 @@ export const validSettings: Settings = {
   osDiskSku: "Premium_LRS",
   osDiskSizeGb: 64,
   encryptionAtHost: false,
+  autoRepair: false,
   diskEncryptionSetId: "",
   containerRuntime: "docker",
   proxyMode: "ipvs",

@@ -24,6 +24,11 @@ export const machineIdentityCases: Cases = {
       "none of this program's own pods",
     ],
     [
+      "control planes without an identity that repair machines by it",
+      { ...without, autoRepair: true },
+      "machineIdentity is false beside autoRepair",
+    ],
+    [
       "another issuer than the one that Entra would ask",
       {
         ...without,
@@ -36,5 +41,6 @@ export const machineIdentityCases: Cases = {
     ["control planes without an identity", without],
     ["the same with snapshots on their disks", { ...without, etcdBackups: { every: "2h" } }],
     ["the same with an identity of others", { ...without, identityId }],
+    ["control planes that repair machines by their identity", { autoRepair: true }],
   ],
 };

@@ -123,6 +123,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     machineIdentity: true,
     registries,
     kubeletIdentityId,
+    autoRepair: true,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     entra: {
       ...{ tenant: "", issuer: "https://login.example", application: "kubernetes" },
