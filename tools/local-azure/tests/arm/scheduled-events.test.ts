@@ -1,9 +1,8 @@
-import { request } from "node:http";
-import { text } from "node:stream/consumers";
-import { createServer, type Server } from "node:http";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 
 import { ScheduledEvents } from "../../arm/scheduled-events";
 import { answerMetadata, type MachineMetadata } from "../../machines/qemu/network/metadata";
