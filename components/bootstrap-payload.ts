@@ -10,10 +10,12 @@ import { registryLogin } from "./kubeadm/registries";
 import { registryCredentialFiles } from "./kubeadm/registry-credentials";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
+import { unitFile } from "./machine/cloud-init-files";
 import { snapshotFiles } from "./machine/etcd-backups";
 import { Payload, Task } from "./machine/payload";
 import { renewalFiles } from "./machine/renewal";
 import { Plan } from "./plan/plan";
+import type { Settings } from "./settings/settings";
 import { MachinePlan } from "./settings/topology";
 import { tokenIssuerOf } from "./token-issuer";
 
@@ -35,7 +37,7 @@ export interface ControlPlaneValues extends MachineValues {
   readonly cas: Readonly<Record<"cluster" | "frontProxy" | "etcd", Authority>>;
   readonly serviceAccount: Unwrap<TokenKey>;
   readonly encryptionSecret: string;
-  /** Of the identity that writes snapshots; empty where they stay on the machines. */
+  /** Of the identity that writes snapshots and repairs machines; empty where nothing does. */
   readonly clientId: string;
 }
 
@@ -71,6 +73,7 @@ export function payloadFor(
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
     ...registryCredentialFiles(settings),
+    unitFile("zoned-maintenance.service"),
     ...(values.kubeletClientId === ""
       ? []
       : [
@@ -101,6 +104,7 @@ export function payloadFor(
     files: [
       ...pkiFiles(values),
       ...snapshotFiles(settings, clientId, values.encryptionSecret, loginOf(plan)),
+      ...(settings.autoRepair ? [repairFile(settings, clientId)] : []),
       ...(spec.encryptionKeys === undefined
         ? []
         : [encryptionFile(values.encryptionSecret, spec.encryptionKeys)]),
@@ -114,6 +118,13 @@ export function payloadFor(
 const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
   federation.isUsed ? { issuer: tokenIssuerOf(settings, subscriptionId), tenantId } : undefined;
 
+/** By which a control plane asks Azure to restart a worker. */
+const repairFile = ({ resourceManagerEndpoint }: Settings, clientId: string): PayloadFile => ({
+  path: "/opt/zoned/repair.env",
+  mode: "0600",
+  content: `CLIENT_ID='${clientId}'\nENDPOINT='${resourceManagerEndpoint}'\n`,
+});
+
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {
   const { cas, encryptionKeys } = spec;
@@ -122,6 +133,7 @@ function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] 
     registries: spec.registries.length > 0,
     "registry-credentials": Object.keys(settings.registryCredentials).length > 0,
     snapshots: machine.role === "control-plane" && settings.etcdBackups !== undefined,
+    repair: machine.role === "control-plane" && settings.autoRepair,
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),
     "rewrite-secrets": isLast && encryptionKeys !== undefined && isRewriting(encryptionKeys),

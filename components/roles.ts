@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { inNetworks, onMachines } from "./azure/needed-rights";
+import { inNetworks, machineRights } from "./azure/needed-rights";
 import { hasOwnIdentity } from "./settings/own-identity";
 import { Settings } from "./settings/settings";
 
 export interface RolesArgs {
   readonly settings: Pick<
     Settings,
-    "clusterName" | "identityId" | "nodeSubnets" | "servicePrincipal"
+    "autoRepair" | "clusterName" | "identityId" | "nodeSubnets" | "servicePrincipal"
   >;
   readonly subscriptionId: string;
 }
@@ -57,7 +57,7 @@ export class Roles extends pulumi.ComponentResource {
     this.attachesDisks = role(
       "attaches-disks",
       "attaches disks and takes snapshots of them",
-      onMachines,
+      machineRights(settings),
       "For the cloud provider and the disk driver of this cluster.",
     );
     // The cloud provider asks at its start which zones the region has, and ends when it may not.

@@ -15,20 +15,22 @@ annotate() { patch_node "{\"metadata\": {\"annotations\": {\"$1\": $2}}}"; }
 
 cordoned_by=zoned/cordoned-for-upgrade
 
+# cordon MARK VALUE
 cordon() {
   local node
   node=$(ask_as_kubelet "$(node_path)")
   # A cordon that this script did not set stays.
   jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
-  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": \"$version\"}},
+  patch_node "{\"metadata\": {\"annotations\": {\"$1\": \"$2\"}},
     \"spec\": {\"unschedulable\": true}}"
 }
 
+# uncordon [MARK]: an upgrade's, unless it says otherwise
 uncordon() {
-  local node
+  local node by=${1:-$cordoned_by}
   node=$(ask_as_kubelet "$(node_path)")
-  jq --exit-status --arg by "$cordoned_by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
-  patch_node "{\"metadata\": {\"annotations\": {\"$cordoned_by\": null}},
+  jq --exit-status --arg by "$by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
+  patch_node "{\"metadata\": {\"annotations\": {\"$by\": null}},
     \"spec\": {\"unschedulable\": null}}"
 }
 
@@ -68,12 +70,14 @@ held_pods() {
 }
 
 drain() {
-  local held until=$((SECONDS + drain_minutes * 60))
-  cordon
+  local held until
+  await_turn
+  until=$((SECONDS + drain_minutes * 60))
+  cordon "$cordoned_by" "$version"
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
     if ((SECONDS > until)); then
-      uncordon
+      uncordon "$cordoned_by"
       reason "after $drain_minutes minutes pods are still on this machine, which was not touched and takes pods" \
         "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
       return 1

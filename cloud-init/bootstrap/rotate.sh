@@ -86,11 +86,9 @@ renew_kubelet_certificate() {
 # One that trusts several goes back to the first one by a stage that is the last, or that was taken back.
 trusts_several() { (($(grep --count 'BEGIN CERTIFICATE' "$pki/ca.crt") > 1)); }
 
-# Their timer goes on when this step has ended, and asks by means of this file, without the payload, what
-# it has to know of this machine and of the others.
+# Their timer goes on when this step has ended.
 keep_certificates() {
-  sed '/^#--- payload ---$/q' "$0" >"$root/opt/zoned/bootstrap.sh"
-  cp "$run/variables" "$state/variables"
+  keep_itself
   systemctl daemon-reload
   systemctl enable --now zoned-certificates.timer
   "$BASH" "$root/opt/zoned/renew-certificates.sh" report

@@ -31,6 +31,7 @@ upgrade_control_plane() {
 }
 
 upgrade_member() {
+  await_turn
   touch "$state/touched"
   if trusts_several; then tasks+=(cas); fi
   ! has_task cas || take_authorities
@@ -62,6 +63,8 @@ forget_copies() { rm -rf "$root"/etc/kubernetes/tmp/kubeadm-*; }
 finish() {
   first_boot remove_package_source
   settle
+  end_turn update || say "its turn to be down ends by itself"
+  watch_events
   forget_copies
   forget_secrets
 }

@@ -5,6 +5,7 @@ import type { Settings } from "../settings/settings";
 import { CloudNodeManager } from "./cloud-provider/cloud-node-manager";
 import { Cni } from "./cni/cni";
 import { RollOutTarget } from "./roll-out";
+import { turns } from "./turns";
 
 export interface NodeAddOnsArgs {
   readonly settings: Pick<
@@ -17,7 +18,8 @@ export interface NodeAddOnsArgs {
 }
 
 /**
- * What a machine needs to become a ready node: the pod network, and what gives it its zone.
+ * What a machine needs to become a ready node: the pod network, what gives it its zone, and where it says
+ * that it is down.
  *
  * Applied as soon as the API answers, and not awaited: joins depend on this, and {@link AddOns}
  * awaits it.
@@ -31,6 +33,7 @@ export class NodeAddOns extends pulumi.ComponentResource {
     const { settings } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
+    turns(child);
     const cni = new Cni("cni", args, child);
     const nodeManager = settings.cloudProvider
       ? new CloudNodeManager("cloud-node-manager", args, child)

@@ -17,18 +17,21 @@ const restMinutes = 5;
 /** Longer than a machine takes to start. A lock whose machine has gone ends so long after its drain. */
 const bootMinutes = 30;
 
-/** On a control plane, what its bootstrap step leaves there to ask how the others are. */
-const bootstrap = "/opt/zoned/bootstrap.sh";
+/**
+ * Run among the files of the machine itself, by what its bootstrap step leaves there, and on its own
+ * network, where etcd listens.
+ */
+const onMachine = (does: string) => `nsenter --target 1 --net bash /opt/zoned/bootstrap.sh ${does}`;
 
 /**
- * Run among the files of the machine itself: whether it is to be rebooted, and may be. A control plane
- * waits until all others are well, as before it renews its certificates; it asks etcd, which listens
- * on the machine's own network.
+ * Whether the machine is to be rebooted, and may be: no other one is down for an event of Azure or an
+ * update, and of control planes all others are well, as before one renews its certificates. kured asks
+ * this every minute, for its metrics, so that it changes nothing; `rebootCommand` takes the machine's turn.
  */
-export const sentinelScript = [
-  "test -e /run/reboot-required",
-  `{ ! test -e ${bootstrap} || ! nsenter --target 1 --net bash ${bootstrap} peers_amiss 2>&1 | grep --quiet .; }`,
-].join(" && ");
+export const sentinelScript = `test -e /run/reboot-required && ${onMachine("may_reboot")}`;
+
+/** Waits for its turn. Where that does not come, kured lets pods on the machine again. */
+const rebootCommand = onMachine("reboot_in_turn");
 
 export interface RebootsArgs {
   readonly settings: Pick<Settings, "drainMinutes">;
@@ -37,7 +40,8 @@ export interface RebootsArgs {
 
 /**
  * Reboots machines whose operating system asks for it, in a window and one at a time: kured drains
- * each before and uncordons it after. The lock is an annotation of its DaemonSet.
+ * each before and uncordons it after. The lock is an annotation of its DaemonSet, which kured alone heeds:
+ * it may be written by no machine, since who may write a DaemonSet may run what he likes.
  *
  * @see https://kured.dev/docs/configuration/
  */
@@ -114,6 +118,7 @@ const podSpec = ({ settings: { drainMinutes }, window }: RebootsArgs) => ({
         `--end-time=${window.to}`,
         "--time-zone=UTC",
         `--reboot-sentinel-command=sh -c '${sentinelScript}'`,
+        `--reboot-command=${rebootCommand}`,
         "--concurrency=1",
         `--period=${periodMinutes}m`,
         `--drain-timeout=${drainMinutes}m`,

@@ -456,7 +456,6 @@ export const ignoredAlways: readonly string[] = [
   "osProfile.linuxConfiguration.enableVMAgentPlatformUpdates",
   "osProfile.linuxConfiguration.patchSettings",
   "scheduledEventsPolicy",
-  "scheduledEventsProfile",
   "securityProfile.proxyAgentSettings",
 ];
 

@@ -22,7 +22,7 @@ export interface NeededRight {
  * @see https://cloud-provider-azure.sigs.k8s.io/topics/azure-permissions/
  * @see https://learn.microsoft.com/azure/aks/concepts-identity
  */
-export const onMachines = [
+const onMachines = [
   "virtualMachines/read",
   "virtualMachines/instanceView/read",
   "virtualMachines/write",
@@ -38,6 +38,14 @@ export const onMachines = [
   "locations/operations/read",
   "locations/vmSizes/read",
 ].map((action) => `Microsoft.Compute/${action}`);
+
+/** With what `autoRepair` asks of Azure. */
+export const machineRights = ({ autoRepair }: Pick<Settings, "autoRepair">): string[] => [
+  ...onMachines,
+  ...(autoRepair ? ["restart", "redeploy"] : []).map(
+    (does) => `Microsoft.Compute/virtualMachines/${does}/action`,
+  ),
+];
 
 /** What the cloud provider does with Services of type LoadBalancer. */
 const onNetworks = [
@@ -76,6 +84,7 @@ export function neededRights(
   network?: ExistingNetwork,
 ): NeededRight[] {
   const { cloudProvider, diskDriver, diskEncryptionSetId, etcdBackups, identityId } = settings;
+  const { autoRepair } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
   const container = etcdBackups?.container;
@@ -89,7 +98,7 @@ export function neededRights(
     ...networkScopes(network).map(
       (scope): NeededRight | false => cloudProvider && { scope, actions: inNetworks },
     ),
-    isUsed && { scope: group, actions: onMachines },
+    (isUsed || autoRepair) && { scope: group, actions: machineRights(settings) },
     isUsed &&
       diskEncryptionSetId !== "" && {
         scope: diskEncryptionSetId,

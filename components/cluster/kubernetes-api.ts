@@ -23,6 +23,7 @@ export interface KubernetesObject {
     readonly name: string;
     readonly namespace?: string;
     readonly uid?: string;
+    readonly resourceVersion?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly creationTimestamp?: string;
@@ -30,6 +31,7 @@ export interface KubernetesObject {
     readonly generation?: number;
     readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean }[];
   };
+  readonly data?: Readonly<Record<string, string>>;
   readonly spec?: {
     readonly nodeName?: string;
     readonly unschedulable?: boolean;

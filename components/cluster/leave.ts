@@ -6,6 +6,7 @@ import { controlPlaneMark } from "../settings/topology";
 import { drain, retryTransient, nodePath, uncordon } from "./drain";
 import { removeMember } from "./etcd-member";
 import { saveBeforeLeaving } from "./last-snapshot";
+import { endTurn, takeTurn } from "./turns";
 
 /** A machine, and how to reach the cluster that it is a member of. */
 export interface Member {
@@ -45,14 +46,33 @@ export async function leave(
     if (node !== undefined && !isOf(node, vmId)) return;
     const others = await otherControlPlanes(api, machine);
     if (role === "control-plane" && others.length === 0) throw new Error(lastText(member));
-    if (role === "control-plane") await checkOthers(member, api, "leave etcd");
-    if (role === "control-plane" && limits.savesEtcd) {
-      await saveBeforeLeaving(member, api, helper(others));
-    }
-    await drain({ api, node: machine, minutes: limits.drainMinutes });
-    if (role === "control-plane") await removeMember(api, machine, helper(others));
-    await retryTransient(() => api.delete(nodePath(machine)));
+    await inTurn(api, machine, limits, async () => {
+      if (role === "control-plane") await checkOthers(member, api, "leave etcd");
+      if (role === "control-plane" && limits.savesEtcd) {
+        await saveBeforeLeaving(member, api, helper(others));
+      }
+      await drain({ api, node: machine, minutes: limits.drainMinutes });
+      if (role === "control-plane") await removeMember(api, machine, helper(others));
+      await retryTransient(() => api.delete(nodePath(machine)));
+    });
   });
+}
+
+/** Takes a machine down while no other one is. It stays noted until the machine is back, by its bootstrap step. */
+async function inTurn(
+  api: KubernetesApi,
+  machine: string,
+  { drainMinutes: minutes }: Limits,
+  action: () => Promise<void>,
+): Promise<void> {
+  const turn = { api, machine, minutes };
+  await takeTurn(turn);
+  try {
+    await action();
+  } catch (error) {
+    await endTurn(turn);
+    throw error;
+  }
 }
 
 /** No plan of this program comes so far: `plan/initialization.ts` refuses it. */
@@ -76,9 +96,11 @@ export const drainForResize = (member: Member, limits: Limits): Promise<void> =>
   withApi(member, limits, async (api) => {
     const { machine, role } = member;
     const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
-    // An only control plane takes the API with it for a while, and no majority.
-    if (others.length > 0) await checkOthers(member, api, "be restarted");
-    await drain({ api, node: machine, minutes: limits.drainMinutes });
+    await inTurn(api, machine, limits, async () => {
+      // An only control plane takes the API with it for a while, and no majority.
+      if (others.length > 0) await checkOthers(member, api, "be restarted");
+      await drain({ api, node: machine, minutes: limits.drainMinutes });
+    });
   });
 
 /** Lets pods on a machine again that was restarted. */

@@ -90,7 +90,8 @@ export function bootstrapControlPlane(
   const { settings, spec, initialization } = plan;
   const { encryptionKeys, cas, serviceAccountKeys } = spec;
   // What asks for no token waits for no identity.
-  const client = settings.etcdBackups?.container && identity.credential.clientId;
+  const asksAzure = settings.autoRepair || settings.etcdBackups?.container !== undefined;
+  const client = asksAzure ? identity.credential.clientId : undefined;
   const { cluster, frontProxy, etcd, serviceAccount, encryptionSecret } = certificates;
   const script = pulumi
     .output({

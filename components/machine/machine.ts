@@ -158,6 +158,10 @@ export class Machine extends pulumi.ComponentResource {
           ...(settings.encryptionAtHost && { encryptionAtHost: true }),
         },
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+        // Azure tells the machine before it deletes it, and waits so long for its word.
+        scheduledEventsProfile: {
+          terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
+        },
         tags: this.drainBeforeResize.lastDrained.apply((drained) => ({
           [tag.generation]: args.record.generation,
           [tag.initialization]: args.initialization,

@@ -15,13 +15,20 @@ const maxScriptBytes = 256 * 1024;
  * - `registries`: it installs the program by which the kubelet logs in to registries;
  * - `registry-credentials`: it keeps those among its files, which go where they come no more;
  * - `snapshots`: the machine saves snapshots of etcd, by what is among its files;
+ * - `repair`: the machine may restart workers that are not Ready, by what is among its files;
  * - `cas`: a member takes the CAs of the payload, since its cluster has had others than its first ones;
  * - `restart-pods`: it restarts the pods of the namespaces `kube-*`, as the last one of an update that
  *   adds CAs;
  * - `rewrite-secrets`: it encrypts all Secrets anew, as the last one of an update that changes their key.
  */
 export type Task =
-  "registries" | "registry-credentials" | "snapshots" | "cas" | "restart-pods" | "rewrite-secrets";
+  | "registries"
+  | "registry-credentials"
+  | "snapshots"
+  | "repair"
+  | "cas"
+  | "restart-pods"
+  | "rewrite-secrets";
 
 /** All that a machine's bootstrap step gets. It holds keys: protected settings only. */
 export interface Payload {

@@ -97,6 +97,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     workloadIdentities: readWorkloadIdentities(json("workloadIdentities"), report),
     entra: readEntra(json("entra"), report),
     kubeadm: readKubeadm(json("kubeadm"), report),
+    autoRepair: yes("autoRepair"),
     reboots: readReboots(json("reboots"), report),
     etcdBackups: readEtcdBackups(json("etcdBackups"), report),
     encryptionKeyGeneration: number("encryptionKeyGeneration"),

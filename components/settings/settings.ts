@@ -239,6 +239,8 @@ export interface Settings {
   /** Undefined where only certificates and tokens of service accounts are admitted. */
   readonly entra?: Entra;
   readonly kubeadm: KubeadmExtras;
+  /** Whether a worker that is not Ready is restarted, then redeployed. */
+  readonly autoRepair: boolean;
   /** Undefined when nothing reboots machines. */
   readonly reboots?: Reboots;
   /** Undefined when etcd is not saved. */

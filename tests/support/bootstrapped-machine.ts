@@ -185,6 +185,7 @@ export const programs = {
     # The metadata service refuses what comes without this header.
     *169.254.169.254*) [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* && $* == *"format=text" ]] || exit 22
       cat "$root/vm-id" ;;
+    *zoned-maintenance*) printf '\\n404' ;;
     *:203.0.113.7*) echo x >>"$root/probed"; (($(wc -l <"$root/probed") >= $(cat "$root/probes"))) || exit 28 ;;
     *--resolve*) [[ -e $root/etc/kubernetes/manifests/kube-apiserver.yaml ]] ;;
     *2381/health*) [[ ! -e $root/own-etcd-is-down ]] || exit 22 ;;

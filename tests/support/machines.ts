@@ -172,7 +172,10 @@ export async function buildMachines({
     poolId: pulumi.output("the-pool"),
     address: pulumi.output("20.0.0.4"),
   });
-  const identity = part<Identity>("identity", { resourceId: pulumi.output("the-identity") });
+  const identity = part<Identity>("identity", {
+    resourceId: pulumi.output("the-identity"),
+    credential: { clientId: pulumi.output("the-client") },
+  });
   const certificates = part<Certificates>("pki", {
     cluster: authority("ca"),
     admin: pair("admin"),

@@ -50,6 +50,7 @@ export const validSettings: Settings = {
   osDiskSku: "Premium_LRS",
   osDiskSizeGb: 64,
   encryptionAtHost: false,
+  autoRepair: false,
   diskEncryptionSetId: "",
   containerRuntime: "docker",
   proxyMode: "ipvs",

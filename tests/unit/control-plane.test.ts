@@ -236,6 +236,26 @@ it("has nobody rewrite Secrets where the key does not change, and the only one w
   expect((await payloadOf(single.recorder, names[0]!)).tasks).toEqual(["rewrite-secrets"]);
 });
 
+it("brings every control plane what repairs workers, and the identity that may, where the settings say so", async () => {
+  const { recorder } = await buildMachines({ settings: { ...settings, autoRepair: true } });
+
+  for (const name of names) {
+    const { tasks, files } = await payloadOf(recorder, name);
+    const repairs = files.filter(({ path }) => path === "/opt/zoned/repair.env");
+    expect([tasks, repairs]).toEqual([
+      ["repair"],
+      [
+        expect.objectContaining({
+          mode: "0600",
+          content: expect.stringMatching(
+            /^CLIENT_ID='the-client'\nENDPOINT='https:\/\/management\.azure\.com'\n$/,
+          ),
+        }),
+      ],
+    ]);
+  }
+});
+
 it("lets the first machine initialize, and nobody else", async () => {
   const { recorder } = firstUp;
 

@@ -276,6 +276,20 @@ it("may attach disks to machines, and neither run commands nor install anything 
   ]);
 });
 
+it("may restart and redeploy machines where they are repaired, and nothing else of that", async () => {
+  const { recorder } = await build({ change: { autoRepair: true } });
+
+  const { inputs } = await named(recorder, "identity-attaches-disks");
+
+  const [{ actions }] = inputs.permissions as [{ actions: string[] }];
+  expect(actions.filter((action) => /virtualMachines\/.*\/action$/.test(action))).toEqual([
+    "Microsoft.Compute/virtualMachines/restart/action",
+    "Microsoft.Compute/virtualMachines/redeploy/action",
+  ]);
+  const needed = neededRights({ ...validSettings, autoRepair: true }, subscriptionId);
+  expect(needed.flatMap((one) => one.actions)).toEqual(expect.arrayContaining(actions));
+});
+
 it("names assignments by the same GUIDs in every release, since Azure renames none", async () => {
   expect((await namesOf()).sort()).toEqual([
     "292c6246-44e6-56e2-85b6-cf4c9c88c4d5",

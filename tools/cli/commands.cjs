@@ -87,6 +87,27 @@ module.exports = {
       state: rehearsalFolder,
     },
   },
+  azure: {
+    file: "tools/cli/azure.ts",
+    about:
+      "Lets the local Azure announce something to a machine of a rehearsal, and do it once the machine has approved it, " +
+      "or when its time has come: a scheduled event.",
+    args: {
+      name: "words",
+      about:
+        "event, the machine, and what is done to it: Reboot, Redeploy, Freeze, Preempt or Terminate",
+    },
+    options: {
+      notice: {
+        value: "time",
+        about: "how long before: 30s, 10m",
+        read: duration,
+        usually: "the least that Azure gives",
+      },
+      state: rehearsalFolder,
+    },
+    after: ["Example: npm run azure -- event local-workers-1 Redeploy"],
+  },
   recover: {
     file: "tools/cli/recover.ts",
     about:
@@ -274,8 +295,9 @@ module.exports = {
       name: "chapter",
       about: "all of them without any",
       choices: [
-        ...["one", "conformance", "alone", "three", "traffic", "upgrade", "patch", "upgrade-three"],
-        ...["landing-zone", "authorities", "accounts", "image", "restore", "restore-three"],
+        ...["one", "conformance", "alone", "three", "maintenance", "traffic", "upgrade", "patch"],
+        ...["upgrade-three", "landing-zone", "authorities", "accounts", "identity", "image"],
+        ...["restore", "restore-three"],
       ],
     },
     options: {

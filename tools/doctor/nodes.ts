@@ -1,5 +1,6 @@
 import { upgradeCordon } from "../../components/machine/payload";
 import { drainMark, excluded } from "../../components/cluster/drain";
+import { eventCordon } from "../../components/cluster/turns";
 import { named, nodeProblems } from "../../components/cluster/cluster-health";
 import { type Check, controlPlanesOf, type Expected } from "./check";
 import type { ClusterState } from "./cluster-state";
@@ -115,6 +116,13 @@ export function cordons({ nodes }: ClusterState): Check {
       const isOurs =
         annotations[upgradeCordon] !== undefined ||
         annotations[drainMark]?.split(" ").includes("unschedulable");
+      if (annotations[eventCordon] !== undefined) {
+        return {
+          machine: name,
+          saw: "its Node is cordoned for an event of Azure, and takes pods again after it",
+          fix: `kubectl describe node ${name}, which says for what; where Azure has no event for it any more: kubectl uncordon ${name}`,
+        };
+      }
       return !isOurs
         ? {
             machine: name,

@@ -180,6 +180,12 @@ export class LocalCloud {
     await this.send("POST", `/local/machines/${this.clusterName}-${machine}/snapshot`);
   }
 
+  /** Lets Azure announce something to a machine, so many seconds ahead, and do it. */
+  async event(machine: string, type: string, notice: number): Promise<void> {
+    const path = `/local/machines/${this.clusterName}-${machine}/events`;
+    await this.send("POST", path, { type, notice });
+  }
+
   /** Makes a blob container in a resource group of its own; returns the setting that names it. */
   async container(group: string, name: string): Promise<{ container: string; endpoint: string }> {
     const inGroup = `${subscriptionPath}/resourceGroups/${group}`;

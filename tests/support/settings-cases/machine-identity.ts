@@ -19,6 +19,11 @@ export const machineIdentityCases: Cases = {
       "none of this program's own, which",
     ],
     [
+      "control planes without an identity that repair machines by it",
+      { ...without, autoRepair: true },
+      "machineIdentity is false beside autoRepair",
+    ],
+    [
       "another issuer than the one that Entra would ask",
       {
         ...without,
@@ -32,5 +37,6 @@ export const machineIdentityCases: Cases = {
     ["the same with snapshots on their disks", { ...without, etcdBackups: { every: "2h" } }],
     ["the same with snapshots in a container", { ...without, etcdBackups: { container } }],
     ["the same with an identity of others", { ...without, identityId }],
+    ["control planes that repair machines by their identity", { autoRepair: true }],
   ],
 };

@@ -101,14 +101,17 @@ const names = async (recorder: Recorder) =>
   (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
 
 describe("the add-ons", () => {
-  it("are nothing but kube-proxy's configuration for those who bring their own", async () => {
+  it("are nothing but kube-proxy's configuration, and what says who is down, for those who bring their own", async () => {
     const { recorder } = await build({ settings: without });
 
     expect((await names(recorder)).sort()).toEqual([
       "ConfigMap kube-proxy",
       expect.stringMatching(/^ConfigMap kube-proxy-\w+$/),
+      "ConfigMap zoned-maintenance",
       "DaemonSet kube-proxy",
       "DaemonSet kube-proxy",
+      "Role zoned-maintenance",
+      "RoleBinding zoned-maintenance",
     ]);
   });
 
@@ -231,7 +234,8 @@ describe("the add-ons", () => {
 describe("kube-proxy", () => {
   const waitsForWorkers = async (change: Change) => {
     const { recorder, workerJoin } = await build(change);
-    const configMap = await recorder.only("kubernetes:core/v1:ConfigMap");
+    const configMaps = await recorder.of("kubernetes:core/v1:ConfigMap");
+    const configMap = configMaps.find(({ name }) => name.startsWith("kube-proxy"))!;
     return (await dependenciesOf(configMap)).includes(workerJoin);
   };
 

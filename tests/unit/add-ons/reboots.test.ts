@@ -161,23 +161,24 @@ describe("a machine", () => {
   };
   const asks = () => writeFileSync(join(root, "run/reboot-required"), "");
   const says = (what: string) =>
-    writeFileSync(join(root, "opt/zoned/bootstrap.sh"), `[ "$1" = peers_amiss ]; ${what}\n`);
+    writeFileSync(join(root, "opt/zoned/bootstrap.sh"), `[ "$1" = may_reboot ] && ${what}\n`);
 
   it("is rebooted when its system asks for it", async () => {
+    says("true");
     expect(await isRebooted()).toBe(false);
 
     asks();
     expect(await isRebooted()).toBe(true);
   });
 
-  it("is not rebooted as a control plane while another one is not well", async () => {
+  it("is not rebooted while it may not be down, and by nothing but its own turn", async () => {
+    const { flags } = await build();
     asks();
+    says("exit 1");
 
-    says("echo etcd member cp-2 is not healthy");
     expect(await isRebooted()).toBe(false);
-    says("echo no answer >&2; exit 1");
-    expect(await isRebooted()).toBe(false);
-    says("true");
-    expect(await isRebooted()).toBe(true);
+    expect(flags).toContain(
+      "--reboot-command=nsenter --target 1 --net bash /opt/zoned/bootstrap.sh reboot_in_turn",
+    );
   });
 });

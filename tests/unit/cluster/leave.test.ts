@@ -42,6 +42,11 @@ beforeAll(async () => {
     const { pathname } = new URL(url, "https://localhost");
     if (method !== "GET") writes.push(`${method} ${pathname}`);
     const isNode = pathname === "/api/v1/nodes/one";
+    // A cluster of before has nothing that says which machines are down.
+    if (pathname.endsWith("/configmaps/zoned-maintenance")) {
+      response.writeHead(404).end("{}");
+      return;
+    }
     const node = {
       metadata: { name: "one" },
       spec: {},
@@ -116,6 +121,8 @@ class FakeCluster {
   /** What was done, in order. */
   readonly done: string[] = [];
   readonly pods = new Map<string, any>();
+  /** Machines that are down. */
+  turns: Record<string, string> = {};
   private log = "";
   /** Whether etcdctl fails. */
   fails = false;
@@ -138,6 +145,11 @@ class FakeCluster {
     const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(pathname) ?? [];
     const [, pod] = /^\/api\/v1\/namespaces\/kube-system\/pods\/([^/]+)/.exec(pathname) ?? [];
     if (pathname === "/readyz") return [200, "ok"];
+    if (pathname.endsWith("/configmaps/zoned-maintenance")) {
+      const turns = Object.entries<any>({ ...this.turns, ...body?.data });
+      this.turns = Object.fromEntries(turns.filter(([, value]) => value !== null));
+      return [200, { metadata: { resourceVersion: "1" }, data: this.turns }];
+    }
     if (pathname === "/api/v1/nodes") {
       const isAll = searchParams.get("labelSelector") !== "node-role.kubernetes.io/control-plane";
       const nodes = isAll ? [...this.nodes, "worker-1"] : this.nodes;
@@ -281,6 +293,17 @@ describe("a control plane", () => {
       "DELETE cp-3",
     ]);
     expect(cluster!.left).toEqual([]);
+    // Until its successor is back.
+    expect(cluster!.turns).toEqual({ "cp-3": expect.stringMatching(/^update 20/) });
+  });
+
+  it("waits while another machine is down for something else, and says which", async () => {
+    cluster!.turns = { "worker-1": "Redeploy 2999-01-01T00:00:00Z" };
+
+    await expect(leave(controlPlane(), { ...limits, drainMinutes: 0 })).rejects.toThrow(
+      /cp-3 was not touched[^]*worker-1 is down for Redeploy, at most until 2999/,
+    );
+    expect(cluster!.done).toEqual([]);
   });
 
   it("leaves the cluster also where etcd does not list it any more", async () => {
@@ -315,6 +338,7 @@ describe("a control plane", () => {
 
     expect(refusal).toMatch(/cp-3 cannot leave etcd[^]*cp-1: its Node is not Ready/);
     expect(new Set(cluster!.done)).toEqual(new Set([health("cp-2"), list("cp-2")]));
+    expect(cluster!.turns).toEqual({});
   });
 
   it("stays where the API is not ready any more, which is asked six times and no more", async () => {

@@ -98,6 +98,17 @@ it("leaves its interface behind and takes its disk along when it is replaced", a
   });
 });
 
+it("is told before Azure deletes it, one that exists too, and is replaced for nothing of it", async () => {
+  const { inputs, opts } = await (await build({ retained: true })).recorder.only(vmType);
+
+  expect(inputs.scheduledEventsProfile).toEqual({
+    terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
+  });
+  const { replaceOnChanges = [], ignoreChanges = [] } = opts as pulumi.CustomResourceOptions;
+  const paths = [...replaceOnChanges, ...ignoreChanges].join();
+  expect(paths).not.toContain("scheduledEventsProfile");
+});
+
 it("never sends a list of data disks, which would detach what the disk driver attached", async () => {
   expect((await vmInputs()).storageProfile).not.toHaveProperty("dataDisks");
 });

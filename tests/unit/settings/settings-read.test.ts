@@ -134,6 +134,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     registries,
     kubeletIdentityId,
     registryCredentials: { "ghcr.io": { username: "robot", password: "1" } },
+    autoRepair: true,
     reboots: { days: ["tue", "sat"], from: "02:00", to: "05:00" },
     entra: {
       ...{ tenant: "", issuer: "https://login.example", application: "kubernetes" },

@@ -111,6 +111,19 @@ it(
   },
 );
 
+it("refuses to repair machines by an application, whose machines have no identity", () => {
+  const application = {
+    servicePrincipalClientId: "5ca1ab1e-0000-4000-8000-000000000001",
+    servicePrincipalClientSecret: "hush",
+  };
+
+  const messages = complaints({ ...stack, ...application, autoRepair: true }, [
+    "servicePrincipalClientSecret",
+  ]);
+
+  expect(messages).toEqual([expect.stringContaining("autoRepair is true beside")]);
+});
+
 it("finds room for one range while another is no range at all", () => {
   const messages = complaints({
     ...stack,

@@ -269,6 +269,15 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     },
     [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
   ],
+  [
+    "a Node that its machine has cordoned for an event of Azure",
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
+      node.spec!.unschedulable = true;
+      Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-maintenance": "an id" });
+    },
+    [/^cordons: cp-2: its Node is cordoned for an event of Azure/],
+  ],
   ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
     (type): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
       `a Node with ${type}`,

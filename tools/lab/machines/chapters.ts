@@ -9,6 +9,7 @@ import { initializationClaims } from "./claims/initialization";
 import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
+import { maintenanceClaims } from "./claims/maintenance";
 import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
 import { patchClaims } from "./claims/patch";
 import { podClaims } from "./claims/pods";
@@ -57,6 +58,12 @@ export const chapters: readonly Chapter[] = [
     name: "three control planes",
     settings: { controlPlaneCount: 3, workerPools: [] },
     claims: [comesUp, ...threeClaims],
+  },
+  {
+    key: "maintenance",
+    name: "three control planes, which Azure maintains",
+    settings: { controlPlaneCount: 3, workerPools: [] },
+    claims: [comesUp, ...maintenanceClaims],
   },
   {
     key: "traffic",

@@ -286,6 +286,14 @@ require("node:http")
     return this.inGroup(method, `/Microsoft.Compute/virtualMachines/${join(machine, action)}`);
   }
 
+  /** Lets Azure announce something to a machine, and do it. */
+  async event(machine: string, type: string): Promise<void> {
+    const answer = await fetch(`${endpointOf(this.azure.ports)}/local/machines/${machine}/events`, {
+      ...{ method: "POST", body: JSON.stringify({ type }), signal: this.signal },
+    });
+    if (!answer.ok) throw new Error(`${type} of ${machine}: ${await answer.text()}`);
+  }
+
   /** Which generation each machine is, by Azure's own id of it. */
   async generations(): Promise<Record<string, string>> {
     const names = await this.names();

@@ -27,6 +27,7 @@ import { Outcome, RequestLog, Requests } from "./requests";
 import { Body, merged, pick, Resource, View } from "./resources/resource";
 import { ResourceType, withoutReadOnly } from "./types/resource-type";
 import { StateFile } from "./resources/state-file";
+import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";
 import { checkLocks } from "./types/authorization/management-lock";
 import { typeOf } from "./types/types";
@@ -37,6 +38,7 @@ import { extensionViewOf, instanceViewOf } from "./types/compute/instance-view";
 import { checkNotGeneralized, generalize, powerOf, setPower } from "./types/compute/power";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 import { virtualMachineExtension } from "./types/compute/virtual-machine-extension";
+import { noticeOfEnd } from "./types/compute/virtual-machine-validation";
 
 export interface ResourceManagerArgs {
   /** One JSON file. One that exists is continued from. */
@@ -64,6 +66,8 @@ export interface ChangeOptions {
   readonly conditions?: Conditions;
   /** Called with Azure's first answer, when the operation goes on after it. */
   readonly accepted?: (outcome: Outcome) => void;
+  /** Whether a machine that goes has approved it, or had its time. */
+  readonly isAnnounced?: boolean;
 }
 
 interface ApplyOptions extends ChangeOptions {
@@ -78,6 +82,7 @@ export class ResourceManager {
   readonly log: RequestLog;
   readonly clock: Clock;
   readonly breakpoints = new Breakpoints();
+  readonly scheduledEvents = new ScheduledEvents();
   private readonly machines: Machines;
   private readonly state: StateFile;
   private readonly inventory: Inventory;
@@ -420,6 +425,7 @@ export class ResourceManager {
           await this.state.save();
         }
         options.accepted?.({ status: 202, body: {} });
+        if (!options.isAnnounced) await this.announceEnd(resource);
         if (milliseconds > 0) await this.clock.sleep(milliseconds);
         await this.removeAll(resource.id);
         await this.changed();
@@ -429,6 +435,18 @@ export class ResourceManager {
         release();
       }
     });
+  }
+
+  /** Until a machine that wants to be told of its end has approved it, or its time has come. */
+  private async announceEnd(resource: Resource): Promise<void> {
+    if (!isMachine(resource) || powerOf(resource) !== "running") return;
+    const notice = noticeOfEnd(resource.body);
+    const { name } = machineOf(resource, this.inventory);
+    if (notice === undefined || !this.scheduledEvents.isWatched(name)) return;
+    const perform = async () => undefined;
+    await this.scheduledEvents.schedule({
+      ...{ machine: name, type: "Terminate", notice, isUsers: true, perform },
+    }).done;
   }
 
   /** Removes machines before the resources that they use. */

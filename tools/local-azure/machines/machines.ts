@@ -25,7 +25,7 @@ export interface VirtualMachine {
 }
 
 /** Power as a person would use it, by the names of Azure's own requests. */
-export type PowerAction = "start" | "restart" | "powerOff" | "deallocate";
+export type PowerAction = "start" | "restart" | "redeploy" | "powerOff" | "deallocate";
 
 export interface ScriptResult {
   readonly exitCode: number;

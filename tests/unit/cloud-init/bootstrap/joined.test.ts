@@ -63,10 +63,13 @@ describe("a control plane that has joined", () => {
     ]);
   });
 
-  it("has what renews its certificates: the timer, and this script without its payload", () => {
+  it("has what renews its certificates and awaits events of Azure: the units, and this script without its payload", () => {
     expect(machine.callsOf("systemctl")).toEqual([
       "daemon-reload",
       "enable --now zoned-certificates.timer",
+      "daemon-reload",
+      "enable zoned-maintenance.service",
+      "restart zoned-maintenance.service",
     ]);
     expect(machine.read("/opt/zoned/bootstrap.sh")).toBe(bootstrapText());
     expect(machine.read("/var/lib/zoned/variables")).toContain(`machine=${controlPlane.machine}\n`);

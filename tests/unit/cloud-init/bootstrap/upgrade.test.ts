@@ -61,6 +61,7 @@ describe("an upgrade", () => {
     machine.program(
       "curl",
       `case $* in
+        *zoned-maintenance*) cat "$root/turns" || printf '\\n404' ;;
         *eviction*) echo "evict" >>"$root/order"; echo '{"items":[]}' >"$root/pods"; printf '{}\\n201' ;;
         *PATCH*) [[ $* == *'"unschedulable": true'* ]] && echo cordon >>"$root/order" || echo uncordon >>"$root/order" ;;
         *"/api/v1/pods"*) cat "$root/pods" ;;
@@ -110,9 +111,22 @@ describe("an upgrade", () => {
       "uncordon",
     ]);
     expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
-    // Its own limit comes first, which uncordons and says why.
+    // Half an hour for its turn to be down. Its own limit comes first, which uncordons and says why.
     const limits = machine.callsOf("timeout").filter((call) => call.endsWith(" drain"));
-    expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([17 * 60]);
+    expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([45 * 60]);
+  });
+
+  it("is not drained while another machine is down for an event of Azure, and says so", async () => {
+    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
+    machine.write("/order", "");
+    const data = { "zoned-test-workers-2": "Redeploy 2999-01-01T00:00:00Z" };
+    machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
+
+    const { code, stderr } = await bootstrap(machine, { HANGS: "drain" });
+
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("zoned-test-workers-2 is down for Redeploy, at most until 2999");
+    expect(order(machine)).not.toContain("cordon");
   });
 
   it.each([

@@ -1,76 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 
 import { etcdOf } from "../../../../components/versions";
-import { testImage } from "../../../mirror/images/wanted-images";
 import { current, previousMinor } from "../../../programs/releases";
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
+import { atLeast, namespace, replicas, fewestDuring } from "../budget";
 import { Survivor } from "../survivor";
 import { whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
 import { configMap, saveSnapshot } from "./restore";
-
-const namespace = "zoned-budget";
-const app = { app: "budget" };
-const replicas = 3;
-const atLeast = 2;
-
-/** Three pods anywhere, of which two have to be there. */
-const budgeted = [
-  { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
-  {
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "budget", namespace },
-    spec: {
-      replicas,
-      selector: { matchLabels: app },
-      template: {
-        metadata: { labels: app },
-        spec: {
-          terminationGracePeriodSeconds: 1,
-          containers: [{ name: "sleep", image: testImage, command: ["sleep", "infinity"] }],
-        },
-      },
-    },
-  },
-  {
-    apiVersion: "policy/v1",
-    kind: "PodDisruptionBudget",
-    metadata: { name: "budget", namespace },
-    spec: { minAvailable: atLeast, selector: { matchLabels: app } },
-  },
-];
-
-const available = async (cluster: RealCluster): Promise<number> => {
-  const deployment = ["get", "deployment", "budget", "--namespace", namespace];
-  const path = "--output=jsonpath={.status.availableReplicas}";
-  return Number((await cluster.kubectl([...deployment, path])) || "0");
-};
-
-/** The fewest pods that were available while this work was done, as often as the API answered. */
-async function fewestDuring<T>(
-  cluster: RealCluster,
-  work: () => Promise<T>,
-): Promise<{ readonly result: T; readonly fewest: number }> {
-  await cluster.apply(...budgeted);
-  await eventually(600, cluster.signal, async () =>
-    expectSame("available pods", await available(cluster), replicas),
-  );
-  let isOver = false;
-  let fewest = replicas;
-  const look = async (): Promise<void> => {
-    while (!isOver) {
-      fewest = Math.min(fewest, await available(cluster).catch(() => replicas));
-      await wait(2_000);
-    }
-  };
-  const looking = look();
-  const result = await work().finally(() => (isOver = true));
-  await looking;
-  return { result, fewest };
-}
 
 interface Node {
   readonly metadata: { readonly name: string; readonly annotations: Record<string, string> };

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-import type { PowerAction } from "../../machines/machines";
+import type { PowerAction, VirtualMachine } from "../../machines/machines";
 import { AzureError, methodNotAllowed, refuse } from "../azure-error";
 import { ChangeOptions, ResourceManager } from "../resource-manager";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
@@ -76,7 +76,7 @@ export class ArmApi {
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
     if (asked !== undefined) return this.policyRestrictions(request, asked);
     const [, machine, action = ""] =
-      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|powerOff|deallocate|simulateEviction|generalize|instanceView|vmSizes)$/i.exec(
+      /^(.+\/virtualMachines\/[^/]+)\/(start|restart|redeploy|powerOff|deallocate|simulateEviction|generalize|instanceView|vmSizes)$/i.exec(
         path,
       ) ?? [];
     if (machine !== undefined) return this.machine(request, parseId(machine)!, action);
@@ -205,8 +205,17 @@ export class ArmApi {
   private switch(id: ArmId, power: PowerAction, { accepted }: ChangeOptions): Promise<Outcome> {
     return this.arm.power(id.id, power, {
       accepted,
-      perform: (vm) => this.hooks.power?.(vm, power),
+      perform: (vm) => this.switched(vm, power),
     });
+  }
+
+  /** What a user asks for, too, waits for the machine's word where that is told of events. */
+  private switched(vm: VirtualMachine, power: PowerAction): Promise<unknown> | undefined {
+    const perform = async () => this.hooks.power?.(vm, power);
+    const { scheduledEvents } = this.arm;
+    const type = power === "restart" ? "Reboot" : power === "redeploy" ? "Redeploy" : undefined;
+    if (type === undefined || !scheduledEvents.isWatched(vm.name)) return perform();
+    return scheduledEvents.schedule({ machine: vm.name, type, isUsers: true, perform }).done;
   }
 
   /** Answers as soon as Azure does, which for most types is before the operation is done. */
@@ -286,6 +295,6 @@ function checkSubscription(path: string): void {
 
 /** Azure compares names of actions case-insensitively. */
 const powerAction = (action: string): PowerAction =>
-  (["start", "restart", "powerOff", "deallocate"] as const).find(
+  (["start", "restart", "redeploy", "powerOff", "deallocate"] as const).find(
     (one) => one.toLowerCase() === action.toLowerCase(),
   )!;

@@ -1,3 +1,5 @@
+import { setTimeout as wait } from "node:timers/promises";
+
 import type { PowerAction, SimulatedBackend, VirtualMachine } from "../../machines/machines";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
@@ -5,6 +7,8 @@ import { Pace } from "../durations";
 import { Breakpoint } from "../faults/breakpoints";
 import { Fault } from "../faults/faults";
 import { Body } from "../resources/resource";
+import { type EventType, eventTypes } from "../scheduled-events";
+import { isMachine, machineOf } from "../types/compute/virtual-machine";
 
 export interface Hooks {
   /** Additional fields of /local/health. */
@@ -35,6 +39,13 @@ export async function control(
   if (saved !== undefined && method === "POST" && simulated !== undefined) {
     await asBadRequest(() => simulated.snapshot(saved));
     return { status: 204 };
+  }
+  const [, eventful] = /^\/local\/machines\/([^/]+)\/events$/.exec(path) ?? [];
+  if (eventful !== undefined && method === "POST") {
+    return {
+      status: 200,
+      body: { id: await asBadRequest(() => event(arm, hooks, eventful, body)) },
+    };
   }
   switch (`${method} ${path}`) {
     case "GET /local/health":
@@ -77,7 +88,7 @@ export async function control(
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
           "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/failures, " +
-          "POST machines/NAME/snapshot.",
+          "POST machines/NAME/snapshot, POST machines/NAME/events.",
       );
   }
 }
@@ -102,9 +113,38 @@ async function failures(
   return { status: 204 };
 }
 
-async function asBadRequest(change: () => void | Promise<void>): Promise<void> {
+/** POST `{"type": "Redeploy", "notice": 600}` lets Azure announce that to a machine, and do it. */
+function event(arm: ResourceManager, hooks: Hooks, name: string, { type, notice }: Body): string {
+  const machine = arm.view
+    .ofType("Microsoft.Compute/virtualMachines")
+    .filter(isMachine)
+    .map((resource) => machineOf(resource, arm.view))
+    .find((one) => one.name.toLowerCase() === name);
+  if (machine === undefined) throw new Error(`there is no machine ${name}`);
+  const wanted = eventTypes.find((one) => one === type);
+  if (wanted === undefined) {
+    throw new Error(`type is ${String(type)}, expected one of ${eventTypes.join(", ")}`);
+  }
+  const power = async (action: PowerAction) => hooks.power?.(machine, action);
+  const happens: Readonly<Record<EventType, () => Promise<unknown>>> = {
+    Reboot: () => power("restart"),
+    Redeploy: () => power("redeploy"),
+    Freeze: () => wait(5000),
+    Preempt: () => arm.delete(machine.id, { isAnnounced: true }),
+    Terminate: () => arm.delete(machine.id, { isAnnounced: true }),
+  };
+  const { id, done } = arm.scheduledEvents.schedule({
+    ...{ machine: machine.name, type: wanted, perform: happens[wanted] },
+    ...(notice !== undefined && { notice: Number(notice) }),
+  });
+  // What becomes of it is seen on the machine.
+  done.catch(() => undefined);
+  return id;
+}
+
+async function asBadRequest<T>(change: () => T | Promise<T>): Promise<T> {
   try {
-    await change();
+    return await change();
   } catch (error) {
     throw new AzureError(400, "BadRequest", (error as Error).message);
   }

@@ -24,7 +24,8 @@ export async function serveRest(
     port,
     async (request, response) => {
       if (isForMetadata(request)) {
-        return answerMetadata(request, response, machineAsking(request, arm.view));
+        const machine = machineAsking(request, arm.view);
+        return void answerMetadata(request, response, machine, arm.scheduledEvents);
       }
       await answer(arm, api, hooks, request).then(
         (one) => send(response, one, request.method),

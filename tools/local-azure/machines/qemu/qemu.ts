@@ -160,6 +160,8 @@ export class QemuMachines implements RealBackend {
     if (action === "restart") return await this.restart(vm);
     if (action === "deallocate") return await guest.deallocate();
     if (action === "powerOff") return await guest.cutPower();
+    // To another host, with its disk.
+    if (action === "redeploy") await guest.deallocate();
     guest.update(vm);
     await guest.boot(this.plug(guest.vm));
     await guest.awaitAgent();

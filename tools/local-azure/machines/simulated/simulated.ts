@@ -127,6 +127,10 @@ export class SimulatedMachines implements SimulatedBackend {
   async power(vm: VirtualMachine, action: PowerAction): Promise<void> {
     const machine = this.registry.find(vm);
     if (machine === undefined) return;
+    if (action === "redeploy") {
+      await this.power(vm, "deallocate");
+      return this.power(vm, "start");
+    }
     const isOff = action === "powerOff" || action === "deallocate";
     if (machine.vm.isOff === isOff) return action === "restart" ? this.restart(vm) : undefined;
     machine.update({ ...vm, isOff });

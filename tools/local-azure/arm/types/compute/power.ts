@@ -6,6 +6,7 @@ import type { Resource } from "../../resources/resource";
 const powerAfter = {
   start: "running",
   restart: "running",
+  redeploy: "running",
   powerOff: "stopped",
   deallocate: "deallocated",
 } as const satisfies Record<PowerAction, string>;

@@ -69,6 +69,9 @@ export type MachineBody = {
   priority?: string;
   evictionPolicy?: string;
   billingProfile?: { maxPrice?: number };
+  scheduledEventsProfile?: {
+    terminateNotificationProfile?: { enable?: boolean; notBeforeTimeout?: string };
+  };
   provisioningState?: string;
   vmId?: string;
   timeCreated?: string;
@@ -108,6 +111,7 @@ export function checkMachine(
   const image = imageOf(storageProfile.imageReference, body.location, view, old);
   checkImageFits(body, image);
   if (isResized) checkDiskController(body, image);
+  noticeOfEnd(body);
 }
 
 const skuApi =
@@ -135,6 +139,20 @@ function checkDiskController(
       `of the supported disk controller types for the VM size '${size.name}'. ${skuApi}`,
     "storageProfile.diskControllerType",
   );
+}
+
+/** Seconds before its end of which a machine is told; undefined where it is told nothing. */
+export function noticeOfEnd({ scheduledEventsProfile }: MachineBody): number | undefined {
+  const { enable, notBeforeTimeout = "PT5M" } =
+    scheduledEventsProfile?.terminateNotificationProfile ?? {};
+  const [, minutes] = /^PT(\d+)M$/.exec(notBeforeTimeout) ?? [];
+  if (minutes === undefined || Number(minutes) < 5 || Number(minutes) > 15) {
+    throw invalidParameter(
+      `The value '${notBeforeTimeout}' of parameter 'terminateNotificationProfile.notBeforeTimeout' is invalid: it has to be from PT5M to PT15M.`,
+      "terminateNotificationProfile.notBeforeTimeout",
+    );
+  }
+  return enable === true ? Number(minutes) * 60 : undefined;
 }
 
 function checkSize(size: string, { location, zones }: MachineBody, id: ArmId): void {

@@ -101,7 +101,8 @@ export class Fabric {
     await namespaces.shape(network);
     const file = join(this.folder, `${key}.json`);
     writeWhole(file, config);
-    this.run(namespaces.of(key), key, "network-process.ts", file, this.socket(key));
+    const sockets = [this.socket(key), this.socket("resource-manager")];
+    this.run(namespaces.of(key), key, "network-process.ts", file, ...sockets);
     await this.reload(key);
     this.applied.set(key, config);
   }

@@ -1,5 +1,13 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  request as ask,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { text } from "node:stream/consumers";
 
+import type { ScheduledEvents } from "../../../arm/scheduled-events";
 import { issueToken, type MachineIdentity } from "../../identity-token";
 
 /** A machine as its metadata service describes it, by its address. */
@@ -117,17 +125,66 @@ function balancerOf({ inboundRules }: MachineMetadata): Reply {
   );
 }
 
-/** Answers a process of this machine. */
-export function answerMetadata(
+const eventsPath = "/metadata/scheduledevents";
+
+/**
+ * Answers a process of this machine.
+ *
+ * @param events of the process that has them, or the socket of Resource Manager, which has them
+ */
+export async function answerMetadata(
   request: IncomingMessage,
   response: ServerResponse,
   machine: MachineMetadata | undefined,
-): void {
+  events: ScheduledEvents | string | undefined,
+): Promise<void> {
+  const { method = "GET", headers } = request;
   const url = new URL(request.url ?? "/", "http://metadata");
-  const { status, body, isText } = describe(url, request.headers, machine);
+  // The header is demanded before all else.
+  const isAdmitted = describe(url, headers, undefined).status !== 400;
+  const asked = url.pathname === eventsPath && isAdmitted ? events : undefined;
+  if (typeof asked === "string" && machine !== undefined) {
+    return pass(request, response, machine, asked);
+  }
+  const { status, body, isText } =
+    typeof asked === "object" && machine !== undefined
+      ? {
+          ...asked.answer(String(machine.compute["name"]), {
+            ...{ method, version: url.searchParams.get("api-version") },
+            text: await text(request),
+          }),
+          isText: false,
+        }
+      : describe(url, headers, machine);
   const type = isText ? "text/plain" : "application/json; charset=utf-8";
   response.writeHead(status, { "content-type": type });
   response.end(isText ? String(body) : JSON.stringify(body));
+}
+
+/** To Resource Manager, as a process that stands for one on the machine asks it: see metadata-proxy.ts. */
+function pass(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { compute }: MachineMetadata,
+  socketPath: string,
+): void {
+  const { method, headers } = request;
+  const authorization = Buffer.from(`${String(compute["name"])}:`).toString("base64");
+  const passed = ask(
+    {
+      ...{ socketPath, method },
+      path: `http://169.254.169.254${request.url}`,
+      headers: { ...headers, "proxy-authorization": `Basic ${authorization}` },
+    },
+    (answer) => {
+      response.writeHead(answer.statusCode ?? 500, {
+        "content-type": answer.headers["content-type"],
+      });
+      answer.pipe(response);
+    },
+  );
+  passed.on("error", () => response.destroy());
+  request.pipe(passed);
 }
 
 const listen = (server: Server, port: number, address: string): Promise<Server> =>
@@ -140,10 +197,17 @@ const listen = (server: Server, port: number, address: string): Promise<Server> 
 export const serveMetadata = (
   { address, port = 80 }: { readonly address: string; readonly port?: number },
   machineAt: (address: string) => MachineMetadata | undefined,
+  resourceManager?: string,
 ): Promise<Server> =>
   listen(
-    createServer((request, response) =>
-      answerMetadata(request, response, machineAt(request.socket.remoteAddress ?? "")),
+    createServer(
+      (request, response) =>
+        void answerMetadata(
+          request,
+          response,
+          machineAt(request.socket.remoteAddress ?? ""),
+          resourceManager,
+        ),
     ),
     port,
     address,

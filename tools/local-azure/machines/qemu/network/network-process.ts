@@ -22,7 +22,7 @@ export interface NetworkConfig {
  * All that is alive in a virtual network besides its machines, as a process in its namespace: name
  * server, metadata, the balancers' probes, and the packet rules, which follow the probes.
  */
-async function serve(file: string, socket: string): Promise<void> {
+async function serve(file: string, socket: string, resourceManager: string): Promise<void> {
   const read = (): NetworkConfig => JSON.parse(readFileSync(file, "utf8")) as NetworkConfig;
   let config = read();
   let last: Promise<unknown> = Promise.resolve();
@@ -43,8 +43,10 @@ async function serve(file: string, socket: string): Promise<void> {
   };
   await reload();
   await serveNames(platformAddress, (name) => config.names[name]);
-  await serveMetadata({ address: metadataAddress }, (address) =>
-    config.machines.find((machine) => machine.address === address),
+  await serveMetadata(
+    { address: metadataAddress },
+    (address) => config.machines.find((machine) => machine.address === address),
+    resourceManager,
   );
   await serveWire(platformAddress);
   rmSync(socket, { force: true });
@@ -60,8 +62,8 @@ async function serve(file: string, socket: string): Promise<void> {
 const logError = ({ message }: Error): void => console.error(message);
 
 if (require.main === module) {
-  const [file = "", socket = ""] = process.argv.slice(2);
-  serve(file, socket).catch((error: Error) => {
+  const [file = "", socket = "", resourceManager = ""] = process.argv.slice(2);
+  serve(file, socket, resourceManager).catch((error: Error) => {
     logError(error);
     process.exit(1);
   });

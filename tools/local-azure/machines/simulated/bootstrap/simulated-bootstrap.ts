@@ -26,6 +26,7 @@ import {
   trustedOf,
 } from "./payload";
 import { type Steps, TimedOut } from "./steps";
+import { awaitTurn, endTurn } from "./turns";
 import {
   drain,
   hasOtherVersion,
@@ -116,8 +117,9 @@ export class SimulatedBootstrap {
     if (hasTask(payload, "rewrite-secrets")) {
       await steps.step("encryption", () => this.registry.clusterOf(machine)!.rewriteSecrets());
     }
-    await steps.step("secrets", () => {
+    await steps.step("secrets", async () => {
       machine.bootstrapped(payload.configuration);
+      await endTurn(this.kubeletOf(machine), payload);
       machine.forgetSecrets();
     });
     steps.note(`${machine.vm.name} is a member of the cluster`);
@@ -139,9 +141,13 @@ export class SimulatedBootstrap {
       if (hasTask(payload, "snapshots")) {
         await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
       }
-      await steps.step("drain", () => drain(kubelet, payload));
+      await steps.step("drain", async () => {
+        await awaitTurn(kubelet, payload, this.limits.peers);
+        await drain(kubelet, payload);
+      });
     }
     await steps.step("kubeadm upgrade", async () => {
+      await awaitTurn(this.kubeletOf(machine), payload, this.limits.peers);
       machine.requirePeerCheck();
       const takesCas = hasTask(payload, "cas") || trustsSeveral(machine.joined!);
       if (takesCas) machine.trust(trustedOf(payload));

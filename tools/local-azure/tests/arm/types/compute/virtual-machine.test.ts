@@ -11,6 +11,9 @@ const keys = "osProfile.linuxConfiguration.ssh.publicKeys";
 const image = "storageProfile.imageReference";
 const osDisk = "storageProfile.osDisk";
 const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+const endWith = (notBeforeTimeout: string) => ({
+  terminateNotificationProfile: { enable: true, notBeforeTimeout },
+});
 const notAllowed = (path: string) => `PropertyChangeNotAllowed: Changing property '${path}'`;
 
 const ephemeral = (more: object) => ({
@@ -116,6 +119,12 @@ itLimits("machine", [
     "InvalidParameter: The Admin Username",
   ],
   [
+    "scheduledEventsProfile",
+    ["PT5M", "PT15M"].map(endWith),
+    ["PT4M", "PT16M", "5m"].map(endWith),
+    "InvalidParameter: .*notBeforeTimeout",
+  ],
+  [
     `${keys}.0.keyData`,
     ["ssh-rsa AAAAB3Nz", "ssh-ed25519 AAAAC3Nz"],
     ["ssh-dss AAAAB3Nz", "AAAAB3Nz"],
@@ -198,6 +207,24 @@ it("takes a user whose name only begins as one that Azure keeps", async () => {
   });
 
   expect(await refusedBy(arm.put(id, user))).toBe("not refused");
+});
+
+it("stays until it has approved its end, if it is told of that and asks", async () => {
+  const { arm, machines } = newArm();
+  await createResources(arm);
+  await arm.put(id, withChange("machine", { scheduledEventsProfile: endWith("PT5M") }));
+  const ask = (method: string, text = "") =>
+    arm.scheduledEvents.answer("cp-1", { method, version: "2020-07-01", text }).body as any;
+  ask("GET");
+
+  const deleted = arm.delete(id);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const [{ EventId, EventType }] = ask("GET").Events;
+  expect([EventType, machines.calls.at(-1)]).not.toContain("remove cp-1");
+  ask("POST", JSON.stringify({ StartRequests: [{ EventId }] }));
+  await deleted;
+
+  expect([EventType, machines.calls.at(-1)]).toEqual(["Terminate", "remove cp-1"]);
 });
 
 /** An interface of its own. */

@@ -1,0 +1,237 @@
+# shellcheck shell=bash
+# Azure's scheduled events on this machine, and whose turn it is to be down.
+
+# Who is down, or is about to be: a machine, who takes it down, and when that is forgotten. Events of Azure,
+# kured and `pulumi up` all ask here. It is no Lease: NodeRestriction lets a kubelet write its own alone.
+turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
+
+# shellcheck disable=SC2016 # jq's own
+# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others.
+others='(.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
+  | select(.key != $own and $until > $now and ($why != "update" or $by != "update"))
+  | "\(.key) is down for \($by), at most until \($until)"'
+
+# ask_turns [CURL'S OPTION...]: the answer, and its status in a last line
+ask_turns() { ask_api "$turns" --max-time 20 --write-out '\n%{http_code}' --cert "$kubelet_certificate" "$@"; }
+
+# take_turn WHY [MINUTES]: notes that this machine is down, or says who else is. Without minutes it only looks.
+take_turn() {
+  local why=$1 minutes=${2:-} answer code said patch now until
+  answer=$(ask_turns) || answer=$'\n0'
+  code=${answer##*$'\n'}
+  answer=${answer%$'\n'*}
+  if [[ $code != 200 ]]; then
+    # Of an update: a cluster of before has no such object yet, and an API server that is down may be what it repairs.
+    [[ $why == update ]] && return
+    echo "who is down cannot be asked ($turns: $code)"
+    return 1
+  fi
+  now=$(date --utc +%FT%TZ)
+  said=$(jq --raw-output --arg own "$machine" --arg why "$why" --arg now "$now" "$others" <<<"$answer")
+  [[ -z $said ]] || { echo "$said" && return 1; }
+  [[ -n $minutes ]] || return 0
+  until=$(date --utc --date "$minutes minutes" +%FT%TZ)
+  patch=$(jq --compact-output --arg own "$machine" --arg value "$why $until" --arg now "$now" \
+    '{metadata: {resourceVersion: .metadata.resourceVersion},
+      data: ((.data // {}) | map_values(if (. / " ")[1] > $now then . else null end) + {($own): $value})}' <<<"$answer")
+  change_turns "$patch"
+}
+
+# The version that was read goes with it: of two that take their turn at once, one is told 409.
+change_turns() {
+  local code
+  code=$(ask_turns --output /dev/null --request PATCH --header 'Content-Type: application/merge-patch+json' --data "$1")
+  [[ ${code##*$'\n'} == 200 ]] || { echo "$turns: ${code##*$'\n'}" && return 1; }
+}
+
+# end_turn update|other: takes back what this machine has noted by itself, and not what another has noted of it.
+end_turn() {
+  local answer patch tries=3
+  while :; do
+    answer=$(ask_turns) || return 1
+    [[ ${answer##*$'\n'} == 200 ]] || return 0
+    patch=$(jq --compact-output --arg own "$machine" --arg kind "$1" 'select(.data[$own] != null)
+      | select((.data[$own] | startswith("update ")) == ($kind == "update"))
+      | {metadata: {resourceVersion: .metadata.resourceVersion}, data: {($own): null}}' <<<"${answer%$'\n'*}")
+    [[ -n $patch ]] || return 0
+    change_turns "$patch" && return
+    ((tries-- > 0)) || return 1
+    sleep 1
+  done
+}
+
+has_turn() {
+  local said
+  said=$(take_turn update "$((drain_minutes + 30))") && return
+  echo "this machine was not touched, since only one may be down: $said; run \`pulumi up\` again when that is back"
+  return 1
+}
+
+await_turn() { watch has_turn; }
+
+# Without a leader etcd acknowledges no write until it has elected another one.
+give_leadership() {
+  local own=https://127.0.0.1:2379 status members name url heir
+  status=$(ask_etcd "$own/v3/maintenance/status" --fail --data '{}')
+  jq --exit-status '.leader == .header.member_id' <<<"$status" >/dev/null || return 0
+  members=$(ask_etcd "$own/v3/cluster/member/list" --fail --data '{}')
+  while read -r name url; do
+    [[ $(ask_etcd "$url/health" 2>&1) == *'"health":"true"'* ]] || continue
+    heir=$(jq --raw-output --arg name "$name" '.members[] | select(.name == $name) | .ID' <<<"$members")
+    ask_etcd "$own/v3/maintenance/transfer-leadership" --fail --output /dev/null --data "{\"targetID\": \"$heir\"}"
+    say "$name leads etcd now"
+    return
+  done < <(etcd_peers "$members")
+}
+
+# Of one control plane that is down, the others are all that etcd's majority is made of.
+may_be_down() {
+  local amiss
+  [[ $role != worker ]] || return 0
+  amiss=$(peers_amiss 2>&1)
+  [[ -z $amiss ]] || { echo "${amiss//$'\n'/; }" && return 1; }
+}
+
+ask_events() {
+  # The first one of all may take two minutes: Azure begins then.
+  curl --silent --show-error --fail --max-time 150 --noproxy '*' --header Metadata:true "$@" \
+    'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'
+}
+
+acknowledge() { ask_events --output /dev/null --data "{\"StartRequests\": [{\"EventId\": \"$1\"}]}"; }
+
+# say_on_node REASON WORDS...: an event of the Node, where `kubectl describe node` shows it
+say_on_node() {
+  say "$1: ${*:2}"
+  ask_as_kubelet /api/v1/namespaces/default/events --output /dev/null --header 'Content-Type: application/json' \
+    --data "$(jq --null-input --arg node "$machine" --arg reason "$1" --arg message "${*:2}" '(now | todate) as $now
+      | {apiVersion: "v1", kind: "Event", type: "Normal", $reason, $message, count: 1,
+        metadata: {generateName: "\($node).", namespace: "default"}, source: {component: "zoned-maintenance", host: $node},
+        involvedObject: {kind: "Node", name: $node, uid: $node}, firstTimestamp: $now, lastTimestamp: $now}')" || true
+}
+
+# The event that this machine is at: its id, and what has become of it. It outlives a reboot.
+handled=$state/maintenance
+cordoned_for_event=zoned/cordoned-for-maintenance
+
+# How long before its time an event is prepared for also out of turn, for it then comes unasked.
+least_seconds=180
+
+maintain() {
+  local looks=0
+  while :; do
+    "$BASH" "$0" look_at_events || true
+    ((looks++ % 12)) || "$BASH" "$0" repair || true
+    sleep 5
+  done
+}
+
+# Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
+look_at_events() {
+  local event
+  event=$(ask_events | jq --compact-output --arg machine "$machine" 'first(.Events
+    | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
+    | sort_by(.EventType == "Freeze")[]) // empty')
+  # What configures this member takes it down by itself, and restarts this one when it ends.
+  exec 9>"$root/run/zoned-bootstrap.lock"
+  flock --nonblock 9 || return 0
+  if [[ -n $event ]]; then
+    prepare "$event"
+  elif [[ -e $handled ]]; then
+    recover
+  fi
+}
+
+# drained, where an update has emptied or removed this Node; else here, or silent where nobody says.
+state_of_node() {
+  local node state
+  node=$(ask_api "$(node_path)" --max-time 20 --cert "$kubelet_certificate") || true
+  state=$(jq --raw-output 'if .code == 404 or .metadata.annotations["zoned/drained"] != null then "drained"
+    elif .metadata.name != null then "here" else "silent" end' <<<"$node") || true
+  echo "${state:-silent}"
+}
+
+prepare() {
+  local id type status left why node held turn=yes minutes=30
+  read -r id type status left < <(jq --raw-output '"\(.EventId) \(.EventType) \(.EventStatus) " +
+    "\(if .NotBefore == "" then 0 else (.NotBefore | strptime("%a, %d %b %Y %H:%M:%S GMT") | mktime) - now | floor end)"' <<<"$1")
+  if [[ $(cut --delimiter=' ' --fields=1 "$handled" 2>/dev/null) != "$id" ]]; then
+    echo "$id" >"$handled"
+    say_on_node "$type$status" "$(jq --raw-output '"\(.Description // "") Event \(.EventId) of Azure, " +
+      "by \(.EventSource // "Platform" | ascii_downcase), not before \(.NotBefore)"' <<<"$1")"
+  fi
+  # A freeze takes seconds, and what has begun cannot be prepared for.
+  [[ $type != Freeze && $status == Scheduled ]] || return 0
+  # An update has drained it, and waits for Azure to restart or delete it. Whoever deletes a machine whose API is
+  # silent wants that too: on a control plane that has left etcd it is.
+  node=$(state_of_node)
+  if [[ $node == drained || ($node == silent && $type == Terminate) ]]; then
+    [[ $role == worker ]] || give_leadership || true
+    acknowledge "$id"
+    return
+  fi
+  [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
+  # It goes for good then.
+  [[ $type != Terminate && $type != Preempt ]] || minutes=5
+  why=$({ may_be_down && take_turn "$type" "$minutes"; } 2>&1) || turn=
+  if [[ -z $turn ]]; then
+    say "$type is not acknowledged: $why"
+    ((left < least_seconds)) || return 0
+  fi
+  cordon "$cordoned_for_event" "$id"
+  [[ $role == worker ]] || give_leadership || true
+  held=$(held_pods)
+  if [[ -n $held ]]; then
+    say "$type waits for pods, for ${left} s at most: $held"
+  elif [[ -n $turn ]]; then
+    acknowledge "$id"
+    [[ $(<"$handled") == *acknowledged ]] || say_on_node "${type}Acknowledged" "no pods are left here, and Azure may go on with event $id"
+    echo "$id acknowledged" >"$handled"
+  fi
+}
+
+# When an event has ended Azure tells no more of it, which is also how it says that it thought better of it.
+recover() {
+  local begun words
+  words=$(<"$handled")
+  [[ $words != "reboot $(boot_id)" ]] || return 0
+  # The condition of its Node is that of before until a kubelet of this boot has spoken.
+  begun=$(($(date +%s) - $(cut --delimiter=. --fields=1 "$root/proc/uptime")))
+  node_is_well
+  [[ $role == worker ]] || control_plane_is_well >/dev/null
+  uncordon "$cordoned_for_event"
+  end_turn other
+  say_on_node MaintenanceEnded "this machine is well after ${words% acknowledged}"
+  rm -f "$handled"
+}
+
+# kured's sentinel: whether it may begin with this machine.
+may_reboot() { may_be_down && take_turn reboot; }
+
+# kured's way to reboot, when it has drained this machine. Where another one is down by now, kured tries again.
+reboot_in_turn() {
+  local tries=60
+  until may_be_down && take_turn reboot 30; do
+    ((tries-- > 0)) || return 1
+    sleep 10
+  done
+  [[ $role == worker ]] || give_leadership || true
+  echo "reboot $(boot_id)" >"$handled"
+  systemctl reboot
+}
+
+# What runs without an update asks by this file, without the payload, what it has to know of this machine and of
+# the others.
+keep_itself() {
+  sed '/^#--- payload ---$/q' "$0" >"$root/opt/zoned/bootstrap.sh.new"
+  mv "$root/opt/zoned/bootstrap.sh.new" "$root/opt/zoned/bootstrap.sh"
+  cp "$run/variables" "$state/variables"
+}
+
+watch_events() {
+  keep_itself
+  has_task repair || rm -f "$repair_settings"
+  systemctl daemon-reload
+  systemctl enable zoned-maintenance.service
+  systemctl restart zoned-maintenance.service
+}

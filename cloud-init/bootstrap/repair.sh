@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# Auto-repair: a worker that is not Ready is restarted, then redeployed, by the control plane that leads etcd.
+
+# With CLIENT_ID, of the identity that may do it, and ENDPOINT, Azure Resource Manager's.
+repair_settings=$root/opt/zoned/repair.env
+
+# On the Node: the last step, and when it was.
+repaired=zoned/repaired
+patience_seconds=600
+
+# For a start, and for the quarter of an hour in which Azure waits for the word of a machine that does not hear it.
+step_minutes=30
+
+as_admin() { kubectl --kubeconfig "$admin" --request-timeout 30s "$@"; }
+
+leads_etcd() {
+  local status
+  status=$(ask_etcd https://127.0.0.1:2379/v3/maintenance/status --fail --data '{}')
+  jq --exit-status '.leader == .header.member_id' <<<"$status" >/dev/null
+}
+
+# The one machine of all that is not Ready, if it is a worker that nobody has cordoned or switched off, for long
+# enough. Two at once are a zone, the network or a flaw of all, which no restart repairs.
+sick_worker() {
+  # shellcheck disable=SC2016 # jq's own
+  jq --raw-output --argjson patience "$patience_seconds" '
+    def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
+    [.items[] | select((ready | .status) != "True")] | select(length == 1) | .[0]
+    | select(.metadata.labels | has("node-role.kubernetes.io/control-plane") | not)
+    | select(.spec.unschedulable != true)
+    | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)
+    | select(.spec.providerID != null)
+    | select((ready | .lastTransitionTime // empty | fromdate) < now - $patience)
+    | "\(.metadata.name) \(.spec.providerID | sub("^azure://"; "")) \(.metadata.annotations["zoned/repaired"] // "never 1970-01-01T00:00:00Z")"' <<<"$1"
+}
+
+# Those that are Ready again.
+forget_repairs() {
+  local name
+  jq --raw-output --arg repaired "$repaired" '.items[] | select(.metadata.annotations[$repaired] != null)
+    | select(any(.status.conditions[]?; .type == "Ready" and .status == "True")) | .metadata.name' <<<"$1" |
+    while read -r name; do
+      machine=repair.$name end_turn other
+      as_admin annotate node "$name" "$repaired-"
+      machine=$name say_on_node Repaired "this machine is Ready again"
+    done
+}
+
+# ask_azure PATH: a POST, by a token that stands in no argument of a process.
+ask_azure() {
+  (
+    # shellcheck source=/dev/null
+    . "$repair_settings"
+    token=$(curl --silent --show-error --fail --max-time 10 --noproxy '*' --header Metadata:true \
+      "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${ENDPOINT//:/%3A}%2F&client_id=$CLIENT_ID" |
+      jq --raw-output .access_token)
+    if [[ -s $root/etc/zoned/proxy.env ]]; then
+      set -a
+      # shellcheck source=/dev/null
+      . "$root/etc/zoned/proxy.env"
+      set +a
+    fi
+    curl --silent --show-error --fail --max-time 60 --output /dev/null --data '' \
+      --header @<(printf 'Authorization: Bearer %s' "$token") "$ENDPOINT$1?api-version=2024-11-01"
+  )
+}
+
+repair() {
+  local nodes name id last since step why
+  [[ $role == control-plane && -e $repair_settings ]] || return 0
+  leads_etcd || return 0
+  nodes=$(as_admin get nodes --output json)
+  forget_repairs "$nodes"
+  read -r name id last since <<<"$(sick_worker "$nodes")"
+  [[ -n $name ]] || return 0
+  (($(date --date "$since" +%s) < $(date +%s) - step_minutes * 60)) || return 0
+  case $last in
+    never) step=restart ;;
+    restart) step=redeploy ;;
+    *) return 0 ;;
+  esac
+  if ! why=$(machine=repair.$name take_turn repair "$step_minutes"); then
+    say "$name is not repaired: $why"
+    return
+  fi
+  as_admin annotate --overwrite node "$name" "$repaired=$step $(date --utc +%FT%TZ)"
+  machine=$name say_on_node "Repair${step^}" "this machine was not Ready for ten minutes, and $(uname -n) has Azure $step it"
+  ask_azure "$id/$step" ||
+    machine=$name say_on_node RepairFailed "Azure does not $step this machine: journalctl --unit zoned-maintenance on $(uname -n)"
+}

@@ -1,0 +1,42 @@
+import { ConfigMap } from "@pulumi/kubernetes/core/v1";
+import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import type * as pulumi from "@pulumi/pulumi";
+
+import { turnsName as name } from "../cluster/turns";
+import { rbac } from "./cluster-rights";
+
+/**
+ * What says which machine is down, and the right of every machine to write it there.
+ *
+ * Its data are the machines' alone. It would be a Lease, if a kubelet could write any but its own.
+ *
+ * @see https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+ */
+export function turns(opts: pulumi.CustomResourceOptions): void {
+  const metadata = { name, namespace: "kube-system" };
+  new ConfigMap("turns", { metadata }, opts);
+  const role = new Role(
+    "turns-role",
+    {
+      metadata,
+      rules: [
+        {
+          apiGroups: [""],
+          resources: ["configmaps"],
+          resourceNames: [name],
+          verbs: ["get", "patch"],
+        },
+      ],
+    },
+    opts,
+  );
+  new RoleBinding(
+    "turns-binding",
+    {
+      metadata,
+      roleRef: { apiGroup: rbac, kind: "Role", name },
+      subjects: [{ apiGroup: rbac, kind: "Group", name: "system:nodes" }],
+    },
+    { ...opts, dependsOn: role },
+  );
+}

@@ -1,0 +1,83 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { retryTransient } from "./drain";
+import { ApiError, KubernetesApi } from "./kubernetes-api";
+
+/**
+ * Name of the ConfigMap that says which machines are down, or about to be: a machine, what takes it down,
+ * and when that is forgotten. Events of Azure, kured and updates all ask here.
+ */
+export const turnsName = "zoned-maintenance";
+
+/** Annotation of a Node that its machine has cordoned for an event of Azure. */
+export const eventCordon = "zoned/cordoned-for-maintenance";
+
+const path = `/api/v1/namespaces/kube-system/configmaps/${turnsName}`;
+
+const pollMilliseconds = 5000;
+
+/** As after kured: longer than a machine takes to be made anew, for one that does not come back. */
+const backMinutes = 30;
+
+/** Machines of an update follow each other as Pulumi has it, and wait for no other one of it. */
+const update = "update";
+
+interface Turn {
+  readonly api: KubernetesApi;
+  readonly machine: string;
+  /** How long another machine may be waited for, and this one be drained. */
+  readonly minutes: number;
+}
+
+/**
+ * Notes that an update takes this machine down, once no machine is down for another reason.
+ *
+ * @throws Error that names such a machine after `minutes`
+ */
+export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
+  const until = new Date(Date.now() + (minutes + backMinutes) * 60_000);
+  const value = `${update} ${until.toISOString().replace(/\.\d+/, "")}`;
+  for (const end = Date.now() + minutes * 60_000; ; await pause(pollMilliseconds)) {
+    const others = await changed(api, machine, value);
+    if (others.length === 0) return;
+    if (Date.now() > end) {
+      throw new Error(
+        `${machine} was not touched, since only one machine may be down, and it has waited for ${minutes} minutes (drainMinutes): ` +
+          `${others.join("; ")}. Run pulumi up again when that is back: kubectl --namespace kube-system get configmap ${turnsName} --output yaml`,
+      );
+    }
+  }
+}
+
+/** Takes back what an update has noted of this machine. */
+export const endTurn = ({ api, machine }: Turn): Promise<unknown> => changed(api, machine, null);
+
+/** Changes what is said of a machine, or returns who is down. Whoever writes meanwhile makes it ask again. */
+async function changed(
+  api: KubernetesApi,
+  machine: string,
+  value: string | null,
+): Promise<readonly string[]> {
+  for (;;) {
+    const turns = await retryTransient(() => api.find(path));
+    // A cluster of before gets it by the update that is under way.
+    if (turns === undefined) return [];
+    const { data = {}, metadata } = turns;
+    const others = Object.entries(data).flatMap(([name, text]) => {
+      const [by, until = ""] = text.split(" ");
+      const isOther = name !== machine && by !== update && Date.parse(until) > Date.now();
+      return isOther ? [`${name} is down for ${by}, at most until ${until}`] : [];
+    });
+    if (value !== null && others.length > 0) return others;
+    if (value === null && !data[machine]?.startsWith(`${update} `)) return [];
+    try {
+      const { resourceVersion } = metadata;
+      await retryTransient(() =>
+        api.merge(path, { metadata: { resourceVersion }, data: { [machine]: value } }),
+      );
+      return [];
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 409)) throw error;
+    }
+  }
+}

@@ -1,0 +1,418 @@
+import { eventCordon } from "../../../components/cluster/turns";
+import { bootstrapText } from "../../../components/machine/payload";
+import { FakeMachine } from "../../support/fake-machine";
+import { installed } from "../../support/tools";
+
+jest.setTimeout(300_000);
+
+const name = "zoned-test-cp-2";
+const id = "602D9444-D2CD-49C7-8624-8643E7171297";
+const minutes = 60_000;
+
+/** As Azure announces it, so many seconds before its time. */
+const eventOf = (EventType: string, seconds = 900, change: object = {}) => ({
+  EventId: id,
+  EventStatus: "Scheduled",
+  EventType,
+  ResourceType: "VirtualMachine",
+  Resources: [name],
+  NotBefore: new Date(Date.now() + seconds * 1000).toUTCString(),
+  Description: "Host server is undergoing maintenance.",
+  EventSource: "Platform",
+  DurationInSeconds: -1,
+  ...change,
+});
+const started = { EventStatus: "Started", NotBefore: "" };
+
+/** A value in the ConfigMap of who is down. */
+const until = (why: string, milliseconds: number) =>
+  `${why} ${new Date(Date.now() + milliseconds).toISOString().replace(/\.\d+/, "")}`;
+
+const pod = (podName: string, change: object = {}) => ({
+  metadata: { name: podName, namespace: "default", ...change },
+  status: { phase: "Running" },
+});
+
+const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
+const components = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+const peerIs = (status: string) => ({
+  items: [
+    {
+      kind: "Node",
+      metadata: {
+        name: "zoned-test-cp-1",
+        labels: { "node-role.kubernetes.io/control-plane": "" },
+      },
+      status: ready(status),
+    },
+    ...components.map((component) => ({
+      kind: "Pod",
+      metadata: { name: `${component}-zoned-test-cp-1` },
+      status: ready(status),
+    })),
+  ],
+});
+const members = {
+  members: [1, 2].map((n) => ({
+    ID: `${n}000`,
+    name: `zoned-test-cp-${n}`,
+    clientURLs: [`https://172.16.${n}.4:2379`],
+  })),
+};
+
+/** Azure and the API as files: a merge patch changes the object that it is for. */
+const programs = {
+  curl: `data=; url=; method=GET
+  words=("$@"); for index in "\${!words[@]}"; do case \${words[index]} in
+    --data) data=\${words[index + 1]}; [[ $method != GET ]] || method=POST ;;
+    --request) method=\${words[index + 1]} ;;
+    http*) url=\${words[index]} ;; esac; done
+  merge() { ${installed("jq", "jq")} --argjson patch "$data" 'def clean: if type == "object" then
+      with_entries(select(.value != null) | .value |= clean) else . end; (. * $patch) | clean' "$1" >"$1.new" && mv "$1.new" "$1"; }
+  case $method:$url in
+    GET:http://169.254.169.254/metadata/scheduledevents*)
+      [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* ]] || exit 22
+      cat "$root/events" ;;
+    POST:http://169.254.169.254/*) echo "$data" >>"$root/approved" ;;
+    GET:*zoned-maintenance) cat "$root/turns"; printf '\\n200' ;;
+    PATCH:*zoned-maintenance) if [[ -e $root/conflict ]]; then printf '\\n409'; else merge "$root/turns"; printf '\\n200'; fi ;;
+    PATCH:*/api/v1/nodes/*) merge "$root/node" ;;
+    GET:*/api/v1/nodes/*) cat "$root/node" ;;
+    GET:*/api/v1/pods*) cat "$root/pods" ;;
+    POST:*/eviction) echo "\${url##*/pods/}" >>"$root/evicted"
+      if [[ -e $root/budget ]]; then printf '{"message": "Cannot evict pod", "details": {"causes": [{"message": "The disruption budget web needs 2"}]}}\\n429'
+      else printf '{}\\n201'; fi ;;
+    POST:*/events) ${installed("jq", "jq")} --raw-output '"\\(.reason): \\(.message)"' <<<"$data" >>"$root/said" ;;
+    GET:*/leases/*) TZ=UTC0 printf '{"spec": {"renewTime": "%(%FT%TZ)T"}}' -1 ;;
+    *2379/health) echo '{"health":"true"}' ;;
+    *maintenance/alarm) echo '{}' ;;
+    *maintenance/status) cat "$root/status" ;;
+    *transfer-leadership) echo "$data" >>"$root/given" ;;
+    *member/list) echo '${JSON.stringify(members)}' ;;
+  esac`,
+  kubectl: `cat "$root/objects"`,
+  systemctl: "",
+};
+
+const machines: FakeMachine[] = [];
+afterAll(() => machines.forEach((machine) => machine.remove()));
+
+interface World {
+  readonly role?: "control-plane" | "worker";
+  readonly events?: readonly object[];
+  readonly turns?: Readonly<Record<string, string>>;
+  readonly pods?: readonly object[];
+  readonly node?: object;
+  readonly peer?: string;
+}
+
+class Machine extends FakeMachine {
+  constructor(world: World = {}) {
+    super(programs);
+    machines.push(this);
+    const { role = "worker", node = {}, peer = "True" } = world;
+    this.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
+    this.write(
+      "/var/lib/zoned/variables",
+      `machine=${name}\nrole=${role}\naddress=172.16.2.4\nawaits_ready=yes\napi_name=it\napi_port=6443\ndrain_minutes=15\n`,
+    );
+    for (const file of ["approved", "evicted", "said", "given", "run/it"])
+      this.write(`/${file}`, "");
+    this.write(
+      "/node",
+      JSON.stringify({ metadata: { name }, spec: {}, status: ready("True"), ...node }),
+    );
+    this.write("/status", JSON.stringify({ header: { member_id: "2000" }, leader: "2000" }));
+    this.write("/objects", JSON.stringify(peerIs(peer)));
+    this.write("/etc/cni/net.d/10-it.conflist", "");
+    this.write("/proc/uptime", "1000.00 900.00\n");
+    this.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
+    this.set({ events: [], turns: {}, pods: [], ...world });
+  }
+
+  set({ events, turns, pods }: World): void {
+    if (events) this.write("/events", JSON.stringify({ DocumentIncarnation: 1, Events: events }));
+    if (turns) {
+      this.write("/turns", JSON.stringify({ metadata: { resourceVersion: "7" }, data: turns }));
+    }
+    if (pods) this.write("/pods", JSON.stringify({ items: pods }));
+  }
+
+  bootstrap = (...words: string[]) => this.run("/opt/zoned/bootstrap.sh", words);
+  look = () => this.bootstrap("look_at_events");
+  lines = (file: string) => this.read(`/${file}`).split("\n").filter(Boolean);
+  json = (file: string) => JSON.parse(this.read(`/${file}`));
+  get approved(): string[] {
+    return this.lines("approved").map((line) => JSON.parse(line).StartRequests[0].EventId);
+  }
+  get isCordoned(): boolean {
+    return this.json("node").spec.unschedulable === true;
+  }
+}
+
+const approvedFor = [id];
+
+describe("a machine that Azure is to redeploy", () => {
+  it("takes its turn, sends its pods away, approves once they are gone, and takes pods again when all is over", async () => {
+    const web = pod("web-1");
+    const machine = new Machine({ events: [eventOf("Redeploy")], pods: [web] });
+
+    await machine.look();
+    expect(machine.isCordoned).toBe(true);
+    expect(machine.lines("evicted")).toEqual(["web-1/eviction"]);
+    expect(machine.json("turns").data[name]).toMatch(/^Redeploy 20/);
+    expect(machine.approved).toEqual([]);
+
+    machine.set({ pods: [] });
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+
+    machine.set({ events: [eventOf("Redeploy", 0, started)] });
+    await machine.look();
+    expect(machine.isCordoned).toBe(true);
+
+    machine.set({ events: [] });
+    await machine.look();
+    expect(machine.isCordoned).toBe(false);
+    expect(machine.json("node").metadata.annotations).toEqual({});
+    expect(machine.json("turns").data).toEqual({});
+    expect(machine.lines("said").map((line) => line.split(":")[0])).toEqual([
+      "RedeployScheduled",
+      "RedeployAcknowledged",
+      "MaintenanceEnded",
+    ]);
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("does not approve while a budget holds a pod", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")], pods: [pod("web-1")] });
+    machine.write("/budget", "");
+
+    const { stdout } = await machine.look();
+
+    expect(machine.approved).toEqual([]);
+    expect(stdout).toContain("The disruption budget web needs 2");
+  });
+
+  it("waits while another machine is down, and drains out of turn when its time comes, without a word to Azure", async () => {
+    const turns = { "zoned-test-workers-2": until("Reboot", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Redeploy")], turns });
+
+    const { stdout } = await machine.look();
+    expect(stdout).toContain("zoned-test-workers-2 is down for Reboot");
+    expect(machine.isCordoned).toBe(false);
+
+    machine.set({ events: [eventOf("Redeploy", 100)] });
+    await machine.look();
+    expect(machine.isCordoned).toBe(true);
+    expect(machine.approved).toEqual([]);
+
+    machine.set({ turns: { "zoned-test-workers-2": until("Reboot", -minutes) } });
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+    expect(Object.keys(machine.json("turns").data)).toEqual([name]);
+  });
+
+  it("has no turn when another machine has written at the same moment", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")] });
+    machine.write("/conflict", "");
+
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(false);
+    expect(machine.approved).toEqual([]);
+  });
+
+  it("waits for an update that has another machine down", async () => {
+    const turns = { "zoned-test-workers-2": until("update", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Redeploy")], turns });
+
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(false);
+  });
+
+  it.each([
+    [
+      "that an update has drained",
+      { metadata: { annotations: { "zoned/drained": "unschedulable" } } },
+    ],
+    ["whose Node an update has removed", { code: 404 }],
+  ])("%s approves at once", async (_, node) => {
+    const turns = { [name]: until("update", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Redeploy")], node, turns });
+
+    await machine.look();
+
+    expect(machine.approved).toEqual(approvedFor);
+    expect(machine.json("turns").data).toEqual(turns);
+  });
+
+  it("leaves a cordon that somebody else has set", async () => {
+    const machine = new Machine({
+      events: [eventOf("Redeploy")],
+      node: { spec: { unschedulable: true } },
+    });
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+
+    machine.set({ events: [] });
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(true);
+  });
+
+  it("takes no pods before its kubelet has spoken since it came back", async () => {
+    const machine = new Machine({ events: [eventOf("Reboot")] });
+    await machine.look();
+    machine.set({ events: [] });
+    machine.write("/proc/uptime", "-100.00 0\n");
+
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(true);
+  });
+});
+
+it("cordons by the annotation that the doctor knows", () => {
+  expect(bootstrapText()).toContain(`cordoned_for_event=${eventCordon}\n`);
+});
+
+describe("of other events", () => {
+  it("a freeze is only noted, once", async () => {
+    const machine = new Machine({ events: [eventOf("Freeze")], pods: [pod("web-1")] });
+
+    await machine.look();
+    await machine.look();
+
+    expect(machine.lines("said")).toEqual([expect.stringMatching(/^FreezeScheduled: /)]);
+    expect([machine.isCordoned, machine.approved, machine.lines("evicted")]).toEqual([
+      false,
+      [],
+      [],
+    ]);
+  });
+
+  it("those of other machines are none of its business", async () => {
+    const machine = new Machine({ events: [eventOf("Reboot", 900, { Resources: ["another"] })] });
+
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(false);
+    expect(machine.lines("said")).toEqual([]);
+  });
+
+  it("a Spot machine's end, half a minute ahead, waits for nobody's turn", async () => {
+    const turns = { "zoned-test-workers-2": until("Reboot", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Preempt", 30)], turns, pods: [pod("web-1")] });
+
+    await machine.look();
+
+    expect(machine.lines("evicted")).toEqual(["web-1/eviction"]);
+  });
+
+  it("nothing is done while the bootstrap step is at work", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")] });
+    machine.write(
+      "/hold.sh",
+      `exec 8>"$ZONED_ROOT/run/zoned-bootstrap.lock"; flock 8; bash "$ZONED_ROOT/opt/zoned/bootstrap.sh" look_at_events`,
+    );
+
+    await machine.run("/hold.sh");
+
+    expect(machine.isCordoned).toBe(false);
+  });
+});
+
+describe("a control plane", () => {
+  it("gives etcd's leadership to another member before it approves", async () => {
+    const machine = new Machine({ role: "control-plane", events: [eventOf("Redeploy")] });
+
+    await machine.look();
+
+    expect(machine.lines("given")).toEqual(['{"targetID": "1000"}']);
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("that has left etcd, and whose API server is down for it, approves its end and nothing else", async () => {
+    const machine = new Machine({ role: "control-plane", events: [eventOf("Redeploy")] });
+    machine.write("/node", '{"kind": "Status", "code": 500}');
+
+    await machine.look();
+    expect(machine.approved).toEqual([]);
+
+    machine.set({ events: [eventOf("Terminate", 300)] });
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("does not approve while another control plane is not well", async () => {
+    const machine = new Machine({
+      ...{ role: "control-plane", peer: "False", events: [eventOf("Redeploy")] },
+    });
+
+    const { stdout } = await machine.look();
+
+    expect(stdout).toContain("node zoned-test-cp-1: Ready is False");
+    expect([machine.isCordoned, machine.approved, machine.json("turns").data]).toEqual([
+      false,
+      [],
+      {},
+    ]);
+  });
+});
+
+describe("kured", () => {
+  it("may begin with a machine while no other one is down, and changes nothing by asking", async () => {
+    const machine = new Machine();
+
+    expect(await machine.bootstrap("may_reboot")).toMatchObject({ code: 0 });
+    expect(machine.json("turns").data).toEqual({});
+
+    machine.set({ turns: { other: until("update", 30 * minutes) } });
+    expect(await machine.bootstrap("may_reboot")).toMatchObject({ code: 1 });
+  });
+
+  it("reboots it in its turn, which ends when it is back", async () => {
+    const machine = new Machine();
+
+    await machine.bootstrap("reboot_in_turn");
+    expect(machine.callsOf("systemctl")).toEqual(["reboot"]);
+    await machine.look();
+    expect(machine.json("turns").data[name]).toMatch(/^reboot 20/);
+
+    machine.write("/proc/sys/kernel/random/boot_id", "boot 2\n");
+    await machine.look();
+    expect(machine.json("turns").data).toEqual({});
+  });
+
+  it("does not reboot it where its turn does not come", async () => {
+    const machine = new Machine({ turns: { other: until("Redeploy", 30 * minutes) } });
+
+    expect(await machine.bootstrap("reboot_in_turn")).toMatchObject({ code: 1 });
+    expect(machine.callsOf("systemctl")).toEqual([]);
+  });
+});
+
+describe("an update", () => {
+  it("shares its turn with other machines of itself, and waits for all else", async () => {
+    const machine = new Machine({ turns: { other: until("update", 30 * minutes) } });
+    expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 0 });
+    expect(Object.keys(machine.json("turns").data).sort()).toEqual(["other", name]);
+
+    await machine.bootstrap("end_turn", "update");
+    expect(Object.keys(machine.json("turns").data)).toEqual(["other"]);
+
+    machine.set({ turns: { other: until("Reboot", 30 * minutes) } });
+    expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 1 });
+  });
+
+  it("does not take back what an event has noted", async () => {
+    const turns = { [name]: until("Reboot", 30 * minutes) };
+    const machine = new Machine({ turns });
+
+    await machine.bootstrap("end_turn", "update");
+
+    expect(machine.json("turns").data).toEqual(turns);
+  });
+});

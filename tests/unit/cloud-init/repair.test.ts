@@ -1,0 +1,164 @@
+import { FakeMachine } from "../../support/fake-machine";
+import { installed } from "../../support/tools";
+
+jest.setTimeout(300_000);
+
+const name = "zoned-test-cp-1";
+const sick = "zoned-test-workers-1";
+const idOf = (machine: string) =>
+  `/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/${machine}`;
+const ago = (minutes: number) =>
+  new Date(Date.now() - minutes * 60_000).toISOString().replace(/\.\d+/, "");
+const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
+
+interface Change {
+  readonly labels?: object;
+  readonly annotations?: object;
+  readonly spec?: object;
+}
+
+/** A Node that has been Ready, or not, for so many minutes. */
+const node = (of: string, status: string, minutes = 60, change: Change = {}) => ({
+  metadata: { name: of, labels: change.labels ?? {}, annotations: change.annotations ?? {} },
+  spec: { providerID: `azure://${idOf(of)}`, ...change.spec },
+  status: { conditions: [{ type: "Ready", status, lastTransitionTime: ago(minutes) }] },
+});
+const itself = node(name, "True", 60, { labels: controlPlane });
+const other = node("zoned-test-workers-2", "True");
+const silent = (minutes = 11, change: Change = {}) => node(sick, "Unknown", minutes, change);
+
+const programs = {
+  curl: `case $* in
+    */events*) for word; do [[ $word != {* ]] || ${installed("jq", "jq")} --raw-output '"\\(.reason) \\(.involvedObject.name)"' <<<"$word" >>"$root/said"; done ;;
+    *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22; echo '{"access_token": "secret"}' ;;
+    *management.azure.com*) [[ ! -e $root/refuses ]] || exit 22
+      header=$(cat "\${@: -2:1}" 2>/dev/null || true); for word; do [[ $word != @* ]] || header=$(cat "\${word#@}"); done
+      echo "$header \${@: -1}" >>"$root/asked" ;;
+    *maintenance/status*) cat "$root/status" ;;
+    *"--request PATCH"*zoned-maintenance*) printf '\\n200' ;;
+    *zoned-maintenance*) cat "$root/turns"; printf '\\n200' ;;
+  esac`,
+  kubectl: `case $* in *"get nodes"*) cat "$root/nodes" ;; *annotate*) echo "\${*: -2}" >>"$root/annotated" ;; esac`,
+};
+
+const machines: FakeMachine[] = [];
+afterAll(() => machines.forEach((machine) => machine.remove()));
+
+interface World {
+  readonly nodes: readonly object[];
+  readonly turns?: Readonly<Record<string, string>>;
+  readonly leads?: boolean;
+  readonly isOff?: boolean;
+}
+
+async function repair({ nodes, turns = {}, leads = true, isOff = false }: World, refuses = false) {
+  const machine = new FakeMachine(programs);
+  machines.push(machine);
+  machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
+  machine.write(
+    "/var/lib/zoned/variables",
+    `machine=${name}\nrole=control-plane\napi_name=it\napi_port=6443\n`,
+  );
+  if (!isOff) {
+    machine.write(
+      "/opt/zoned/repair.env",
+      "CLIENT_ID='it'\nENDPOINT='https://management.azure.com'\n",
+    );
+  }
+  machine.write(
+    "/status",
+    JSON.stringify({ header: { member_id: "1" }, leader: leads ? "1" : "2" }),
+  );
+  machine.write("/turns", JSON.stringify({ metadata: {}, data: turns }));
+  machine.write("/nodes", JSON.stringify({ items: nodes }));
+  for (const file of ["asked", "annotated", "said"]) machine.write(`/${file}`, "");
+  if (refuses) machine.write("/refuses", "");
+  await machine.run("/opt/zoned/bootstrap.sh", ["repair"]);
+  const lines = (file: string) => machine.read(`/${file}`).split("\n").filter(Boolean);
+  return { machine, asked: lines("asked"), annotated: lines("annotated"), said: lines("said") };
+}
+
+const asksTo = (step: string) => [
+  `Authorization: Bearer secret https://management.azure.com${idOf(sick)}/${step}?api-version=2024-11-01`,
+];
+
+it("restarts a worker that has not been Ready for ten minutes, and says so on its Node", async () => {
+  const { machine, asked, annotated, said } = await repair({ nodes: [itself, other, silent()] });
+
+  expect(asked).toEqual(asksTo("restart"));
+  expect(annotated).toEqual([expect.stringMatching(`^${sick} zoned/repaired=restart 20`)]);
+  expect(said).toEqual([`RepairRestart ${sick}`]);
+  expect(machine.callsOf("curl").join()).not.toContain("secret");
+});
+
+it.each([
+  ["redeploys it half an hour later", `restart ${ago(31)}`, asksTo("redeploy")],
+  ["gives the restart its time", `restart ${ago(20)}`, []],
+  ["does no more when that has not helped either", `redeploy ${ago(300)}`, []],
+])("%s", async (_, repaired, expected) => {
+  const annotations = { "zoned/repaired": repaired };
+
+  const { asked } = await repair({ nodes: [itself, other, silent(60, { annotations })] });
+
+  expect(asked).toEqual(expected);
+});
+
+it("forgets what it has done to one that is Ready again", async () => {
+  const annotations = { "zoned/repaired": `restart ${ago(5)}` };
+
+  const { annotated, said } = await repair({
+    nodes: [itself, node(sick, "True", 1, { annotations })],
+  });
+
+  expect(annotated).toEqual([`${sick} zoned/repaired-`]);
+  expect(said).toEqual([`Repaired ${sick}`]);
+});
+
+const until = new Date(Date.now() + 600_000).toISOString().replace(/\.\d+/, "");
+
+it.each<[string, World]>([
+  ["for less than ten minutes", { nodes: [itself, silent(9)] }],
+  [
+    "beside another one, as in a zone that is out",
+    { nodes: [itself, silent(), node("b", "False")] },
+  ],
+  ["and is a control plane", { nodes: [itself, silent(11, { labels: controlPlane })] }],
+  ["and is cordoned", { nodes: [itself, silent(11, { spec: { unschedulable: true } })] }],
+  [
+    "and is switched off",
+    {
+      nodes: [
+        itself,
+        silent(11, { spec: { taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown" }] } }),
+      ],
+    },
+  ],
+  ["while an update runs", { nodes: [itself, silent()], turns: { b: `update ${until}` } }],
+  ["at an event of Azure", { nodes: [itself, silent()], turns: { [sick]: `Reboot ${until}` } }],
+  ["by a member that does not lead etcd", { nodes: [itself, silent()], leads: false }],
+  ["where the settings do not say so", { nodes: [itself, silent()], isOff: true }],
+])("touches no machine that is not Ready %s", async (_, world) => {
+  expect(await repair(world)).toMatchObject({ asked: [], annotated: [], said: [] });
+});
+
+it.each([
+  ["keeps what it needs for that while the settings say so", "repair", true],
+  ["has nothing of it left when they do not any more", "", false],
+])("a control plane %s", async (_, tasks, expected) => {
+  const machine = new FakeMachine({ systemctl: "" });
+  machines.push(machine);
+  machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
+  machine.write("/opt/zoned/repair.env", "");
+  machine.write("/run/zoned/variables", `tasks=(${tasks})\n`);
+  machine.write("/var/lib/zoned/it", "");
+
+  expect(await machine.run("/opt/zoned/bootstrap.sh", ["watch_events"])).toMatchObject({ code: 0 });
+
+  expect(machine.has("/opt/zoned/repair.env")).toBe(expected);
+});
+
+it("says on the Node that Azure refuses", async () => {
+  const { said } = await repair({ nodes: [itself, silent()] }, true);
+
+  expect(said).toEqual([`RepairRestart ${sick}`, `RepairFailed ${sick}`]);
+});

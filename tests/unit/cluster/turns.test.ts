@@ -1,0 +1,207 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { stringify } from "yaml";
+
+import { turns } from "../../../components/add-ons/turns";
+import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
+import { endTurn, takeTurn, turnsName } from "../../../components/cluster/turns";
+import { renderKubeconfig } from "../../../components/kubeconfig";
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
+import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import { FakeMachine } from "../../support/fake-machine";
+import { freePort } from "../../support/listen";
+import { Recorder } from "../../support/record";
+import { built, output } from "../../support/tools";
+
+jest.setTimeout(600_000);
+
+const folder = mkdtempSync(join(tmpdir(), "zoned-turns-"));
+const pki = join(folder, "pki");
+const configMaps = "/api/v1/namespaces/kube-system/configmaps";
+const machines: FakeMachine[] = [];
+let port: number;
+let etcd: ChildProcess;
+let server: ChildProcess;
+let api: Api;
+let operator: KubernetesApi;
+
+const kubeadm = (...words: string[]) => output(built("kubeadm"), words);
+
+/** A machine whose kubelet has this name, with the real curl. */
+function machineNamed(name: string): FakeMachine {
+  const machine = new FakeMachine({});
+  machines.push(machine);
+  const config = ["--config", join(folder, "init.yaml")];
+  const text = kubeadm(
+    ...["kubeconfig", "user", ...config, "--org", "system:nodes"],
+    ...["--client-name", `system:node:${name}`],
+  );
+  const { user } = kubeconfigOf(text);
+  machine.write("/var/lib/kubelet/pki/kubelet-client-current.pem", `${user.cert}${user.key}`);
+  machine.write("/etc/kubernetes/pki/ca.crt", readFileSync(join(pki, "ca.crt"), "utf8"));
+  machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
+  machine.write("/run/zoned/it", "");
+  machine.write(
+    "/var/lib/zoned/variables",
+    `machine=${name}\nrole=worker\napi_name=127.0.0.1\napi_port=${port}\ndrain_minutes=15\nversion=1.36.3\n`,
+  );
+  return machine;
+}
+
+const on = (machine: FakeMachine, ...words: string[]) =>
+  machine.run("/opt/zoned/bootstrap.sh", words);
+const written = async (): Promise<Record<string, string>> =>
+  (await api.get(`${configMaps}/${turnsName}`)).data ?? {};
+
+let one: FakeMachine;
+let two: FakeMachine;
+
+beforeAll(async () => {
+  mkdirSync(pki, { recursive: true });
+  port = await freePort();
+  const config = join(folder, "init.yaml");
+  writeFileSync(
+    config,
+    stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: "v1.36.3",
+      controlPlaneEndpoint: `127.0.0.1:${port}`,
+      certificatesDir: pki,
+      encryptionAlgorithm,
+      apiServer: { certSANs: ["127.0.0.1"] },
+    }),
+  );
+  for (const what of ["ca", "apiserver", "sa"]) {
+    kubeadm("init", "phase", "certs", what, "--config", config);
+  }
+  const phase = ["init", "phase", "kubeconfig", "super-admin", "--kubeconfig-dir", folder];
+  kubeadm(...phase, "--config", config);
+  const started = await startEtcd(folder);
+  etcd = started.etcd;
+  const log = join(folder, "api.log");
+  const flags = {
+    ...apiServerFlags(started.url, port, pki),
+    "authorization-mode": "Node,RBAC",
+    "enable-admission-plugins": "NodeRestriction",
+  };
+  server = spawned("kube-apiserver", flags, log);
+  const admin = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
+  const { server: url, ca, user } = admin;
+  api = new Api({ host: url.hostname, port: Number(url.port), serverName: "kubernetes", ca }, user);
+  await apiIsReady(server, () => api.isReady(), log);
+  operator = new KubernetesApi(
+    renderKubeconfig({
+      ...{ clusterName: "zoned-test", server: `https://127.0.0.1:${port}` },
+      ...{ caCert: ca, clientCert: user.cert!, clientKey: user.key! },
+    }),
+  );
+  const recorder = await Recorder.start();
+  turns({ transformations: [recorder.watch] });
+  const places: Record<string, string> = {
+    ConfigMap: configMaps,
+    Role: "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles",
+    RoleBinding: "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings",
+  };
+  for (const [kind, path] of Object.entries(places)) {
+    await api.post(path, (await recorder.object(kind, turnsName)).inputs as Body);
+  }
+  for (const name of ["one", "two"]) await api.post("/api/v1/nodes", { metadata: { name } });
+  [one, two] = [machineNamed("one"), machineNamed("two")];
+});
+beforeEach(() => api.put(`${configMaps}/${turnsName}`, { metadata: { name: turnsName } }));
+afterAll(async () => {
+  await operator?.close();
+  await ended(server);
+  await ended(etcd);
+  for (const machine of machines) machine.remove();
+  rmSync(folder, { recursive: true });
+});
+
+it("lets one of two machines be down that want to be at the same moment", async () => {
+  const ends = await Promise.all([one, two].map((each) => on(each, "take_turn", "Reboot", "30")));
+
+  expect(ends.map(({ code }) => code).sort()).toEqual([0, 1]);
+  expect(Object.keys(await written())).toHaveLength(1);
+});
+
+it("lets an update wait for a machine that is down, and go on when that is back", async () => {
+  await on(one, "take_turn", "Redeploy", "30");
+  const waiting = { api: operator, machine: "two", minutes: 0 };
+
+  await expect(takeTurn(waiting)).rejects.toThrow(
+    /two was not touched[^]*one is down for Redeploy/,
+  );
+  await on(one, "end_turn", "other");
+  await takeTurn(waiting);
+
+  expect(Object.keys(await written())).toEqual(["two"]);
+  expect((await on(one, "take_turn", "Redeploy", "30")).stdout).toContain("two is down for update");
+  await endTurn(waiting);
+  expect(await written()).toEqual({});
+});
+
+it("ends an update's turn on the machine that it has made anew", async () => {
+  await takeTurn({ api: operator, machine: "two", minutes: 1 });
+
+  expect(await on(two, "end_turn", "update")).toMatchObject({ code: 0 });
+
+  expect(await written()).toEqual({});
+});
+
+it("is no way for a machine to change other objects", async () => {
+  await api.post(configMaps, { metadata: { name: "another" } });
+  const patch = (path: string) =>
+    on(
+      one,
+      ...[
+        "ask_as_kubelet",
+        path,
+        "--request",
+        "PATCH",
+        "--data",
+        '{"metadata": {"annotations": {"a": "b"}}}',
+      ],
+      ...["--header", "Content-Type: application/merge-patch+json"],
+    );
+
+  for (const path of [`${configMaps}/another`, "/api/v1/nodes/two"]) {
+    expect((await patch(path)).stderr).toContain("403");
+  }
+  // Which is why it is no Lease.
+  await api.post("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", {
+    metadata: { name: turnsName },
+  });
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/${turnsName}`;
+  expect((await patch(lease)).stderr).toContain("403");
+});
+
+it("is all that a machine needs besides the rights of its kubelet: cordon, eviction, events", async () => {
+  const account = { metadata: { name: "default" } };
+  await api.post("/api/v1/namespaces/default/serviceaccounts", account);
+  await api.post("/api/v1/namespaces/default/pods", {
+    metadata: { name: "web" },
+    spec: {
+      ...{ nodeName: "one", containers: [{ name: "web", image: "web" }] },
+      automountServiceAccountToken: false,
+    },
+  });
+
+  expect(await on(one, "cordon", "zoned/cordoned-for-maintenance", "it")).toMatchObject({
+    code: 0,
+  });
+  expect((await on(one, "held_pods")).stdout).toContain("default/web is being evicted");
+  expect((await on(one, "held_pods")).stdout.trim()).toBe("default/web has not ended yet");
+  await on(one, "say_on_node", "RebootScheduled", "Azure will");
+  const { items } = await api.get("/api/v1/namespaces/default/events");
+  expect(
+    (items as Body[]).map(({ reason, involvedObject }) => [reason, involvedObject.name]),
+  ).toEqual([["RebootScheduled", "one"]]);
+  expect((await api.get("/api/v1/nodes/one")).spec.unschedulable).toBe(true);
+  expect(await on(one, "uncordon", "zoned/cordoned-for-maintenance")).toMatchObject({ code: 0 });
+  expect((await api.get("/api/v1/nodes/one")).spec.unschedulable).toBeUndefined();
+});

@@ -1,0 +1,169 @@
+import { setTimeout as wait } from "node:timers/promises";
+
+import { atLeast, fewestDuring, namespace, replicas } from "../budget";
+import { type Claim, eventually, expectSame } from "../claim";
+import type { RealCluster } from "../real-cluster";
+import { saw, whileWriting } from "../writer";
+import { allReady } from "./nodes";
+
+interface Node {
+  readonly metadata: { readonly name: string; readonly annotations?: Record<string, string> };
+  readonly spec: { readonly unschedulable?: true };
+  readonly status: { readonly conditions: readonly { type: string; status: string }[] };
+}
+
+interface Event {
+  readonly reason: string;
+  readonly involvedObject: { readonly name: string };
+}
+
+const patience = 40 * 60;
+
+const bootOf = (cluster: RealCluster, machine: string): Promise<string> =>
+  cluster.inMachine(machine, "cat /proc/sys/kernel/random/boot_id");
+
+/** Reasons of what a machine has said on its Node, since the last look. */
+async function saidOf(cluster: RealCluster, machine: string): Promise<string[]> {
+  const events = await cluster.get<Event>("events", "--namespace", "default");
+  return events
+    .filter(
+      ({ involvedObject, reason }) => involvedObject.name === machine && isOfMaintenance(reason),
+    )
+    .map(({ reason }) => reason);
+}
+
+const isOfMaintenance = (reason: string): boolean =>
+  /^(Reboot|Redeploy|Freeze)|^MaintenanceEnded$/.test(reason);
+
+const endsOf = async (cluster: RealCluster, machine: string): Promise<number> =>
+  (await saidOf(cluster, machine)).filter((reason) => reason === "MaintenanceEnded").length;
+
+/** Until these machines have said that they are back, and all take pods. */
+async function areBack(cluster: RealCluster, before: ReadonlyMap<string, number>): Promise<void> {
+  await eventually(patience, cluster.signal, async () => {
+    for (const [machine, ends] of before) {
+      expectSame(`ends of ${machine}'s maintenance`, await endsOf(cluster, machine), ends + 1);
+    }
+  });
+  await eventually(600, cluster.signal, async () => {
+    await allReady(cluster, (await cluster.names()).length);
+    for (const { metadata, spec } of await cluster.get<Node>("nodes")) {
+      expectSame(`cordon of ${metadata.name}`, spec.unschedulable ?? false, false);
+      const mark = metadata.annotations?.["zoned/cordoned-for-maintenance"];
+      expectSame(`mark on ${metadata.name}`, mark ?? "none", "none");
+    }
+  });
+  const turns = ["get", "configmap", "zoned-maintenance", "--namespace", "kube-system"];
+  expectSame(
+    "machines that are down",
+    await cluster.kubectl([...turns, "--output", "jsonpath={.data}"]),
+    "",
+  );
+}
+
+/** The fewest nodes that were Ready while this work was done, as often as the API answered. */
+async function fewestReady<T>(
+  cluster: RealCluster,
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly fewestNodes: number }> {
+  let isOver = false;
+  let fewestNodes = Infinity;
+  const look = async (): Promise<void> => {
+    while (!isOver) {
+      const nodes = await cluster.get<Node>("nodes").catch(() => undefined);
+      const ready = nodes?.filter(({ status }) =>
+        status.conditions.some((one) => one.type === "Ready" && one.status === "True"),
+      );
+      fewestNodes = Math.min(fewestNodes, ready?.length ?? Infinity);
+      await wait(2_000);
+    }
+  };
+  const looking = look();
+  const result = await work().finally(() => (isOver = true));
+  await looking;
+  return { result, fewestNodes };
+}
+
+/** Lets Azure do this to machines at once, under writes and with pods that have a budget. */
+async function maintain(
+  cluster: RealCluster,
+  machines: readonly string[],
+  type: string,
+): Promise<string> {
+  const before = new Map<string, number>();
+  for (const machine of machines) before.set(machine, await endsOf(cluster, machine));
+  const boots = await Promise.all(machines.map((machine) => bootOf(cluster, machine)));
+  const since = Date.now();
+  const { result, written } = await whileWriting(cluster, () =>
+    fewestDuring(cluster, () =>
+      fewestReady(cluster, async () => {
+        await Promise.all(machines.map((machine) => cluster.event(machine, type)));
+        await areBack(cluster, before);
+      }),
+    ),
+  );
+  const after = await Promise.all(machines.map((machine) => bootOf(cluster, machine)));
+  for (const [index, machine] of machines.entries()) {
+    if (after[index] === boots[index]) throw new Error(`${machine} was not started anew`);
+  }
+  const all = (await cluster.names()).length;
+  const { fewest } = result;
+  const { fewestNodes } = result.result;
+  if (fewest < atLeast)
+    throw new Error(`${fewest} pods were available, and the budget is ${atLeast}`);
+  if (fewestNodes < all - 1) throw new Error(`${fewestNodes} of ${all} nodes were Ready at a time`);
+  const minutes = Math.round((Date.now() - since) / 60_000);
+  return `${minutes} min; ${saw(written)}; never fewer than ${fewest} of ${replicas} pods`;
+}
+
+/** The machine that leads etcd. */
+async function leader(cluster: RealCluster): Promise<string> {
+  const ask =
+    "p=/etc/kubernetes/pki/etcd; curl -sS --max-time 60 --cacert $p/ca.crt --cert $p/healthcheck-client.crt " +
+    "--key $p/healthcheck-client.key -d '{}' https://127.0.0.1:2379/v3/maintenance/status";
+  for (const name of await cluster.names("control-plane")) {
+    const status = JSON.parse(await cluster.inMachine(name, ask)) as {
+      leader: string;
+      header: { member_id: string };
+    };
+    if (status.leader === status.header.member_id) return name;
+  }
+  throw new Error("no member leads etcd");
+}
+
+export const maintenanceClaims: readonly Claim[] = [
+  {
+    sentence:
+      "the control plane that leads etcd, redeployed by Azure under load: its pods leave within their budget, it approves, comes back and takes pods, and no acknowledged write is lost",
+    check: async (cluster) => {
+      const machine = await leader(cluster);
+      const said = await maintain(cluster, [machine], "Redeploy");
+      expectSame(`what ${machine} said`, await saidOf(cluster, machine), [
+        ...["RedeployScheduled", "RedeployAcknowledged", "MaintenanceEnded"],
+      ]);
+      await cluster.kubectl(["delete", "namespace", namespace]);
+      return said;
+    },
+  },
+  {
+    sentence:
+      "two control planes that Azure is to reboot at the same moment go one after the other",
+    check: async (cluster) => {
+      const [one = "", two = ""] = await cluster.names("control-plane");
+      return await maintain(cluster, [one, two], "Reboot");
+    },
+  },
+  {
+    sentence: "a freeze drains nobody, and the Node shows it",
+    check: async (cluster) => {
+      const [machine = ""] = await cluster.names("control-plane");
+      await cluster.event(machine, "Freeze");
+      await eventually(120, cluster.signal, async () => {
+        const reasons = await saidOf(cluster, machine);
+        expectSame("whether it was noted", reasons.includes("FreezeScheduled"), true);
+      });
+      const nodes = await cluster.get<Node>("nodes");
+      expectSame("cordoned nodes", nodes.filter(({ spec }) => spec.unschedulable).length, 0);
+    },
+  },
+];
