@@ -39,7 +39,7 @@ export interface ImageGalleryArgs {
 
 /**
  * A gallery, the definition of a cluster's machines in it, and one version of that. Versions before it stay in Azure,
- * since settings may name them; they go with the group.
+ * since settings may name them, and go with the group; in a group of others nothing would take them away.
  */
 export class ImageGallery extends pulumi.ComponentResource {
   readonly imageId: pulumi.Output<string>;

@@ -130,7 +130,10 @@ function event(arm: ResourceManager, hooks: Hooks, name: string, { type, notice 
     Reboot: () => power("restart"),
     Redeploy: () => power("redeploy"),
     Freeze: () => wait(5000),
-    Preempt: () => arm.delete(machine.id, { isAnnounced: true }),
+    Preempt: () =>
+      arm.view.find(machine.id)?.body["evictionPolicy"] === "Deallocate"
+        ? arm.power(machine.id, "deallocate", { perform: () => power("deallocate") })
+        : arm.delete(machine.id, { isAnnounced: true }),
     Terminate: () => arm.delete(machine.id, { isAnnounced: true }),
   };
   const { id, done } = arm.scheduledEvents.schedule({
