@@ -2,7 +2,6 @@ import { versions } from "../versions";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
-import { getGalleryImage } from "./gallery-image";
 import { Hardware, plainHardware } from "./hardware";
 import { ArmClient } from "./resource-manager";
 import type { Architecture } from "./size-offers";
@@ -57,25 +56,6 @@ interface ImageVersion {
 const tried = 5;
 
 const apiVersion = { "api-version": "2024-07-01" };
-
-/** Asks for the images of these architectures. */
-export async function getImages(
-  arm: ArmClient,
-  subscriptionId: string,
-  settings: Settings,
-  architectures: ReadonlySet<Architecture>,
-): Promise<Map<Architecture, ImageOffer>> {
-  const offers = [...architectures].map(
-    async (one) =>
-      [
-        one,
-        await (isOfGallery(settings, one)
-          ? getGalleryImage(arm, settings)
-          : getImage(arm, subscriptionId, settings, one)),
-      ] as const,
-  );
-  return new Map(await Promise.all(offers));
-}
 
 /** Asks for the wanted version, and only where it cannot be had for others. */
 export async function getImage(

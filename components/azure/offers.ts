@@ -3,7 +3,8 @@ import { MachinePlan } from "../settings/topology";
 import { AddressOffers, addressQuotaProblems, getAddressQuotas } from "./address-quotas";
 import { AzureConnection } from "./connection";
 import { hardwareOf } from "./hardware";
-import { getImages, ImageOffer, imageProblems } from "./image-offers";
+import { getGalleryImage } from "./gallery-image";
+import { getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";
 import { getQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
@@ -45,24 +46,30 @@ export async function getOffers(
   const [quotas, addresses, images] = await Promise.all([
     getQuotas(arm, subscriptionId, location),
     getAddressQuotas(arm, subscriptionId, settings),
-    getImages(arm, subscriptionId, settings, architecturesOf(settings, skus)),
+    Promise.all(architecturesOf(settings, skus).map(imageOf)),
   ]);
-  return { skus, quotas, addresses, images };
+  return { skus, quotas, addresses, images: new Map(images) };
+
+  async function imageOf(architecture: Architecture): Promise<[Architecture, ImageOffer]> {
+    const offer = isOfGallery(settings, architecture)
+      ? getGalleryImage(arm, settings)
+      : getImage(arm, subscriptionId, settings, architecture);
+    return [architecture, await offer];
+  }
 }
 
 /** The architectures of the sizes that the settings name; x64 where none of them is known. */
 function architecturesOf(
   { controlPlaneSize, workerPools }: Settings,
   skus: readonly Sku[],
-): Set<Architecture> {
+): Architecture[] {
   const sizes = sizesIn(skus);
   const named = [controlPlaneSize, ...workerPools.map(({ size }) => size)];
-  return new Set(
-    named.map((size) => {
-      const sku = sizes.get(size.toLowerCase());
-      return sku === undefined ? "x64" : architectureOf(sku);
-    }),
-  );
+  const architectures = named.map((size) => {
+    const sku = sizes.get(size.toLowerCase());
+    return sku === undefined ? "x64" : architectureOf(sku);
+  });
+  return [...new Set(architectures)];
 }
 
 /**

@@ -130,7 +130,7 @@ it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     storageClasses: false,
     metricsServer: true,
     identityId,
-    machineIdentity: false,
+    machineIdentity: true,
     registries,
     kubeletIdentityId,
     registryCredentials: { "ghcr.io": { username: "robot", password: "1" } },

@@ -43,6 +43,7 @@ const own = pattern(
   "own-programs",
   "resources\\.json",
   "blobs",
+  "registries",
   "azure-ca\\.(crt|key)",
   "(requests|operations)\\.jsonl",
   "qemu\\.json",
