@@ -122,7 +122,7 @@ const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
 const repairFile = ({ resourceManagerEndpoint }: Settings, clientId: string): PayloadFile => ({
   path: "/opt/zoned/repair.env",
   mode: "0600",
-  content: `CLIENT_ID='${clientId}'\nENDPOINT='${resourceManagerEndpoint}'\n`,
+  content: `CLIENT_ID='${clientId}'\nRESOURCE_MANAGER='${resourceManagerEndpoint}'\n`,
 });
 
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */

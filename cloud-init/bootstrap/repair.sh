@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Auto-repair: a worker that is not Ready is restarted, then redeployed, by the control plane that leads etcd.
 
-# With CLIENT_ID, of the identity that may do it, and ENDPOINT, Azure Resource Manager's.
+# With CLIENT_ID, of the identity that may do it, and RESOURCE_MANAGER, Azure Resource Manager's.
 repair_settings=$root/opt/zoned/repair.env
 
 # On the Node: the last step, and when it was.
@@ -52,7 +52,7 @@ ask_azure() {
     # shellcheck source=/dev/null
     . "$repair_settings"
     token=$(curl --silent --show-error --fail --max-time 10 --noproxy '*' --header Metadata:true \
-      "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${ENDPOINT//:/%3A}%2F&client_id=$CLIENT_ID" |
+      "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${RESOURCE_MANAGER//:/%3A}%2F&client_id=$CLIENT_ID" |
       jq --raw-output .access_token)
     if [[ -s $root/etc/zoned/proxy.env ]]; then
       set -a
@@ -61,7 +61,7 @@ ask_azure() {
       set +a
     fi
     curl --silent --show-error --fail --max-time 60 --output /dev/null --data '' \
-      --header @<(printf 'Authorization: Bearer %s' "$token") "$ENDPOINT$1?api-version=2024-11-01"
+      --header @<(printf 'Authorization: Bearer %s' "$token") "$RESOURCE_MANAGER$1?api-version=2024-11-01"
   )
 }
 

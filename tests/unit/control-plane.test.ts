@@ -248,7 +248,7 @@ it("brings every control plane what repairs workers, and the identity that may, 
         expect.objectContaining({
           mode: "0600",
           content: expect.stringMatching(
-            /^CLIENT_ID='the-client'\nENDPOINT='https:\/\/management\.azure\.com'\n$/,
+            /^CLIENT_ID='the-client'\nRESOURCE_MANAGER='https:\/\/management\.azure\.com'\n$/,
           ),
         }),
       ],

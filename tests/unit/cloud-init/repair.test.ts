@@ -62,7 +62,7 @@ async function repair({ nodes, turns = {}, leads = true, isOff = false }: World,
   if (!isOff) {
     machine.write(
       "/opt/zoned/repair.env",
-      "CLIENT_ID='it'\nENDPOINT='https://management.azure.com'\n",
+      "CLIENT_ID='it'\nRESOURCE_MANAGER='https://management.azure.com'\n",
     );
   }
   machine.write(
