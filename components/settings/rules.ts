@@ -3,6 +3,7 @@ import { compactTime, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
+import { autoRepairProblems } from "./rules/auto-repair";
 import { diskEncryptionSetProblems } from "./rules/disk-encryption-set";
 import { entraProblems } from "./rules/entra";
 import { etcdBackupProblems } from "./rules/etcd-backups";
@@ -165,6 +166,7 @@ export const problems = (settings: Settings): Problem[] => [
   ...galleryImageProblems(settings),
   ...existingIdentityProblems(settings),
   ...machineIdentityProblems(settings),
+  ...autoRepairProblems(settings),
   ...registryCredentialProblems(settings),
   ...registryProblems(settings),
   ...workloadIdentityProblems(settings),

@@ -1,7 +1,7 @@
 import { parseContainer } from "../blob-container";
-import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
+import { idOfOthersProblems } from "./id-of-others";
 
 const example =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/account/blobServices/default/containers/etcd";
@@ -27,21 +27,17 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         "5m to 24h, in minutes or hours, since every snapshot is all of etcd",
         "1h",
       ),
-    container !== undefined &&
-      place === undefined &&
-      wants(
-        "etcdBackups.container",
-        container,
-        "Azure's id of a blob container, as `az storage account show --query id` prints the first half of it",
-        example,
-      ),
-    isInOwnGroup(settings, place?.resourceGroup) &&
-      wants(
-        "etcdBackups.container",
-        container,
-        `a container in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
-        example,
-      ),
+    ...(container === undefined
+      ? []
+      : idOfOthersProblems(settings, {
+          key: "etcdBackups.container",
+          id: container,
+          place,
+          expected:
+            "Azure's id of a blob container, as `az storage account show --query id` prints the first half of it",
+          what: "a container",
+          example,
+        })),
     container !== undefined &&
       servicePrincipal !== undefined && {
         key: "etcdBackups.container",

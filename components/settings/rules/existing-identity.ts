@@ -1,7 +1,7 @@
 import { parseIdentity } from "../identity-id";
-import { isInOwnGroup } from "../own-group";
-import { Problem, toRemove, wants } from "../problem";
+import { Problem, toRemove } from "../problem";
 import type { Settings } from "../settings";
+import { idOfOthersProblems } from "./id-of-others";
 
 const example =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
@@ -10,22 +10,16 @@ const example =
 export function existingIdentityProblems(settings: Settings): Problem[] {
   const { identityId, servicePrincipal } = settings;
   if (identityId === "") return [];
-  const place = parseIdentity(identityId);
   const problems: (Problem | false)[] = [
-    place === undefined &&
-      wants(
-        "identityId",
-        identityId,
+    ...idOfOthersProblems(settings, {
+      key: "identityId",
+      id: identityId,
+      place: parseIdentity(identityId),
+      expected:
         "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-        example,
-      ),
-    isInOwnGroup(settings, place?.resourceGroup) &&
-      wants(
-        "identityId",
-        identityId,
-        `an identity in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
-        example,
-      ),
+      what: "an identity",
+      example,
+    }),
     servicePrincipal !== undefined && {
       key: "identityId",
       is: "is set beside servicePrincipalClientId",

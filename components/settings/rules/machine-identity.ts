@@ -5,18 +5,6 @@ import type { Settings } from "../settings";
 /** What is wrong where control planes are to carry no identity. */
 export function machineIdentityProblems(settings: Settings): Problem[] {
   const { machineIdentity, servicePrincipal, workloadIdentities } = settings;
-  const { autoRepair } = settings;
-  if (autoRepair && servicePrincipal !== undefined) {
-    return [
-      {
-        key: "autoRepair",
-        is: "is true beside servicePrincipalClientId",
-        expected:
-          "one of the two, since a control plane asks Azure to restart a machine by its identity, which an application's machines do not have",
-        fix: toRemove("autoRepair"),
-      },
-    ];
-  }
   if (machineIdentity) return [];
   const own = ownAccounts(settings).map(accountKey);
   const problems: (Problem | false)[] = [
@@ -25,13 +13,6 @@ export function machineIdentityProblems(settings: Settings): Problem[] {
       is: "is false beside servicePrincipalClientId",
       expected:
         "one of the two, since an application's machines have no identity, and the cloud provider logs in by its secret",
-      fix: toRemove("machineIdentity"),
-    },
-    autoRepair && {
-      key: "machineIdentity",
-      is: "is false beside autoRepair",
-      expected:
-        "true, or no autoRepair, since a control plane asks Azure to restart a machine by its own identity",
       fix: toRemove("machineIdentity"),
     },
     ...workloadIdentities.map(

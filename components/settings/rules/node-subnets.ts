@@ -1,14 +1,14 @@
-import { isInOwnGroup } from "../own-group";
-import { found, Problem, toRemove, wants } from "../problem";
+import { found, Problem, toRemove } from "../problem";
 import type { Settings } from "../settings";
 import { parseSubnet } from "../subnet-id";
+import { idOfOthersProblems } from "./id-of-others";
 
 const example =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes";
 
 /** What is wrong with the ids of subnets that exist already. */
 export function nodeSubnetProblems(settings: Settings): Problem[] {
-  const { nodeSubnets, zones, clusterName } = settings;
+  const { nodeSubnets, zones } = settings;
   const same = (one: string | undefined, other: string | undefined) =>
     one?.toLowerCase() === other?.toLowerCase();
   const first = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
@@ -27,22 +27,15 @@ export function nodeSubnetProblems(settings: Settings): Problem[] {
     ...nodeSubnets.flatMap((id, index) => {
       const key = `nodeSubnets[${index}]`;
       const place = parseSubnet(id);
-      if (place === undefined) {
-        return wants(
-          key,
-          id,
-          "Azure's id of a subnet, as `az network vnet subnet show --query id` prints it",
-          example,
-        );
-      }
-      if (isInOwnGroup(settings, place.resourceGroup)) {
-        return wants(
-          key,
-          id,
-          `a subnet in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
-          example,
-        );
-      }
+      const ofId = idOfOthersProblems(settings, {
+        key,
+        id,
+        place,
+        expected: "Azure's id of a subnet, as `az network vnet subnet show --query id` prints it",
+        what: "a subnet",
+        example,
+      });
+      if (place === undefined || ofId.length > 0) return ofId;
       if (same(place.networkId, first)) return [];
       return {
         key,

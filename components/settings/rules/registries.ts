@@ -1,8 +1,8 @@
 import { parseIdentity } from "../identity-id";
-import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, wants } from "../problem";
 import { parseRegistry } from "../registry-id";
 import type { Settings } from "../settings";
+import { idOfOthersProblems } from "./id-of-others";
 
 const idOf = (group: string, type: string): string =>
   `/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/${group}/providers/${type}`;
@@ -36,54 +36,35 @@ export function registryProblems(settings: Settings): Problem[] {
 function problemsOf(settings: Settings, id: string, index: number): Problem[] {
   const key = `registries[${index}]`;
   const place = parseRegistry(id);
-  if (place === undefined) {
-    return [
-      wants(
-        key,
-        id,
-        "Azure's id of a container registry, as `az acr show --query id` prints it",
-        exampleRegistry,
-      ),
-    ];
-  }
+  const ofId = idOfOthersProblems(settings, {
+    key,
+    id,
+    place,
+    expected: "Azure's id of a container registry, as `az acr show --query id` prints it",
+    what: "a registry",
+    example: exampleRegistry,
+  });
   const before = settings.registries.slice(0, index);
-  const problems: (Problem | false)[] = [
-    before.some((other) => other.toLowerCase() === id.toLowerCase()) && {
-      key,
-      is: `is ${id} again`,
-      expected: "each registry once",
-      fix: toRemove(key),
-    },
-    isInOwnGroup(settings, place.resourceGroup) &&
-      wants(
-        key,
-        id,
-        `a registry in another resource group than ${settings.clusterName}, which pulumi destroy deletes with all that is in it`,
-        exampleRegistry,
-      ),
-  ];
-  return problems.filter((problem) => problem !== false);
+  const isTwice =
+    place !== undefined && before.some((other) => other.toLowerCase() === id.toLowerCase());
+  return isTwice
+    ? [{ key, is: `is ${id} again`, expected: "each registry once", fix: toRemove(key) }, ...ofId]
+    : ofId;
 }
 
 function identityProblems(settings: Settings): Problem[] {
-  const { clusterName, registries, kubeletIdentityId, identityId } = settings;
+  const { registries, kubeletIdentityId, identityId } = settings;
   const key = "kubeletIdentityId";
-  const place = parseIdentity(kubeletIdentityId);
   const problems: (Problem | false)[] = [
-    place === undefined &&
-      wants(
-        key,
-        kubeletIdentityId,
+    ...idOfOthersProblems(settings, {
+      key,
+      id: kubeletIdentityId,
+      place: parseIdentity(kubeletIdentityId),
+      expected:
         "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-        exampleIdentity,
-      ),
-    isInOwnGroup(settings, place?.resourceGroup) &&
-      wants(
-        key,
-        kubeletIdentityId,
-        `an identity in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
-        exampleIdentity,
-      ),
+      what: "an identity",
+      example: exampleIdentity,
+    }),
     kubeletIdentityId.toLowerCase() === identityId.toLowerCase() &&
       wants(
         key,

@@ -1,9 +1,9 @@
 import { hasIssuer } from "../federation";
 import { parseIdentity } from "../identity-id";
-import { isInOwnGroup } from "../own-group";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 import { entriesOf } from "./argument-types";
+import { idOfOthersProblems } from "./id-of-others";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
@@ -89,21 +89,17 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
             "roles of an identity that this program makes alone; others' have what others give them",
           fix: toRemove(`${key}.roles`),
         },
-      identityId !== "" &&
-        parseIdentity(identityId) === undefined &&
-        wants(
-          `${key}.identityId`,
-          identityId,
-          "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-          exampleIdentity,
-        ),
-      isInOwnGroup(settings, parseIdentity(identityId)?.resourceGroup) &&
-        wants(
-          `${key}.identityId`,
-          identityId,
-          `an identity in another resource group than ${clusterName}, which pulumi destroy deletes with all that is in it`,
-          exampleIdentity,
-        ),
+      ...(identityId === ""
+        ? []
+        : idOfOthersProblems(settings, {
+            key: `${key}.identityId`,
+            id: identityId,
+            place: parseIdentity(identityId),
+            expected:
+              "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
+            what: "an identity",
+            example: exampleIdentity,
+          })),
       identityId !== "" &&
         before === mostOfIdentity && {
           key,
