@@ -135,6 +135,7 @@ if [[ -n $upgraded ]]; then step "uncordon" 120 5 uncordon; fi
 if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers
 fi
+keep_itself
 [[ $role == worker ]] || step "certificates" 120 2 keep_certificates
 ! has_task restart-pods || step "pods" 600 2 restart_pods
 ! has_task rewrite-secrets || step "encryption" 1800 5 rewrite_secrets

@@ -658,7 +658,7 @@ wanted_contents() {
 
 # Names what the image does not bring, or not as it was made with.
 compare_image() {
-  local found line kind name wanted version
+  local found line kind name wanted end version
   bring_up start containerd.service
   [[ $CONTAINER_RUNTIME != cri-dockerd ]] || bring_up start docker.service
   found=$'\n'$(image_contents)$'\n'
@@ -672,11 +672,9 @@ compare_image() {
       fi
     done <"$image"
     while read -r kind name wanted; do
-      if [[ $wanted == *\* ]]; then
-        [[ $found == *$'\n'"$kind $name ${wanted%\*}"* ]] || echo "$kind $name $wanted"
-      else
-        [[ $found == *$'\n'"$kind $name $wanted"$'\n'* ]] || echo "$kind $name $wanted"
-      fi
+      end=$'\n'
+      [[ $wanted != *\* ]] || end=
+      [[ $found == *$'\n'"$kind $name ${wanted%\*}$end"* ]] || echo "$kind $name $wanted"
     done < <(wanted_contents)
     read -r _ _ version _ <<<"$(containerd --version)"
     at_least containerd "$version" "$CONTAINERD_AT_LEAST" >&2 || echo "package containerd $CONTAINERD_AT_LEAST"

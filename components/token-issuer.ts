@@ -1,4 +1,4 @@
-import { createHash, createPublicKey } from "node:crypto";
+import { createHash, createPublicKey, type KeyObject } from "node:crypto";
 
 import { azureCloudAt } from "./azure/clouds";
 import { clusterHash } from "./digest";
@@ -43,9 +43,14 @@ export const discoveryDocument = (issuer: string): string =>
 
 const pem = /-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g;
 
+/** What Kubernetes calls a key: the hash of it (keyIDFromPublicKey in pkg/serviceaccount). */
+export const keyId = (publicKey: KeyObject): string =>
+  createHash("sha256")
+    .update(publicKey.export({ type: "spki", format: "der" }))
+    .digest("base64url");
+
 /**
- * All keys whose tokens are admitted. Kubernetes calls each by the hash of it (keyIDFromPublicKey in
- * pkg/serviceaccount).
+ * All keys whose tokens are admitted.
  *
  * @param publicKeys as PEM, one after another
  */
@@ -53,9 +58,7 @@ export const keysDocument = (publicKeys: string): string =>
   JSON.stringify({
     keys: (publicKeys.match(pem) ?? []).map((text) => {
       const key = createPublicKey(text);
-      const der = key.export({ type: "spki", format: "der" });
       const { kty, n, e } = key.export({ format: "jwk" });
-      const kid = createHash("sha256").update(der).digest("base64url");
-      return { use: "sig", kty, kid, alg: "RS256", n, e };
+      return { use: "sig", kty, kid: keyId(key), alg: "RS256", n, e };
     }),
   });

@@ -77,7 +77,7 @@ drain() {
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
     if ((SECONDS > until)); then
-      uncordon "$cordoned_by"
+      uncordon
       reason "after $drain_minutes minutes pods are still on this machine, which was not touched and takes pods" \
         "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
       return 1

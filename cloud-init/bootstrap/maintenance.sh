@@ -229,7 +229,6 @@ keep_itself() {
 }
 
 watch_events() {
-  keep_itself
   has_task repair || rm -f "$repair_settings"
   systemctl daemon-reload
   systemctl enable zoned-maintenance.service

@@ -88,7 +88,6 @@ trusts_several() { (($(grep --count 'BEGIN CERTIFICATE' "$pki/ca.crt") > 1)); }
 
 # Their timer goes on when this step has ended.
 keep_certificates() {
-  keep_itself
   systemctl daemon-reload
   systemctl enable --now zoned-certificates.timer
   "$BASH" "$root/opt/zoned/renew-certificates.sh" report

@@ -105,15 +105,14 @@ export function imageProblems(
   hardware: ReadonlyMap<string, Hardware>,
   settings: Settings,
 ): string[] {
-  const hardwareOf = ({ name }: MachinePlan): Hardware => hardware.get(name) ?? plainHardware;
   return [...offers].flatMap(([architecture, offer]) => {
-    const machines = created.filter((one) => hardwareOf(one).architecture === architecture);
+    const machines = madeOf(architecture, created, hardware);
     if (machines.length === 0) return [];
     if (!offer.isDeployable) return missingImage(machines, architecture, offer, settings);
     const { diskControllers } = offer;
     const unbootable = machines.filter(
-      (one) =>
-        hardwareOf(one).isNvmeOnly &&
+      ({ name }) =>
+        hardware.get(name)?.isNvmeOnly &&
         diskControllers !== undefined &&
         !/\bNVMe\b/i.test(diskControllers),
     );
@@ -130,6 +129,16 @@ export function imageProblems(
     );
   });
 }
+
+/** Those of the machines that have this architecture. */
+const madeOf = (
+  architecture: Architecture,
+  machines: readonly MachinePlan[],
+  hardware: ReadonlyMap<string, Hardware>,
+): MachinePlan[] =>
+  machines.filter(
+    ({ name }) => (hardware.get(name) ?? plainHardware).architecture === architecture,
+  );
 
 function missingImage(
   machines: readonly MachinePlan[],
@@ -160,12 +169,10 @@ export function imageWarnings(
   hardware: ReadonlyMap<string, Hardware>,
 ): string[] {
   return [...offers].flatMap(([architecture, { lacking = [] }]) => {
-    const names = created
-      .map(({ name }) => name)
-      .filter((name) => (hardware.get(name) ?? plainHardware).architecture === architecture);
-    if (names.length === 0 || lacking.length === 0) return [];
+    const machines = madeOf(architecture, created, hardware);
+    if (machines.length === 0 || lacking.length === 0) return [];
     return [
-      `image has ${lacking.join(", ")}: the first boot of ${names.join(", ")} installs what is missing, ` +
+      `image has ${lacking.join(", ")}: the first boot of ${machines.map(({ name }) => name).join(", ")} installs what is missing, ` +
         "which takes minutes and a way to packages and images. npm run image makes an image for these settings",
     ];
   });

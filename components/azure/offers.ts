@@ -58,18 +58,14 @@ export async function getOffers(
   }
 }
 
-/** The architectures of the sizes that the settings name; x64 where none of them is known. */
+/** The architectures of the sizes that the settings name. */
 function architecturesOf(
   { controlPlaneSize, workerPools }: Settings,
   skus: readonly Sku[],
 ): Architecture[] {
   const sizes = sizesIn(skus);
   const named = [controlPlaneSize, ...workerPools.map(({ size }) => size)];
-  const architectures = named.map((size) => {
-    const sku = sizes.get(size.toLowerCase());
-    return sku === undefined ? "x64" : architectureOf(sku);
-  });
-  return [...new Set(architectures)];
+  return [...new Set(named.map((size) => architectureOf(sizes.get(size.toLowerCase()))))];
 }
 
 /**

@@ -46,7 +46,7 @@ export function skuProblems(
     const fix = () => {
       const fitting = [...sizes.values()].filter(
         (other) =>
-          architectureOf(other) === (sku === undefined ? "x64" : architectureOf(sku)) &&
+          architectureOf(other) === architectureOf(sku) &&
           usableZones(other, location).includes(zone) &&
           misfitsOf(other).length === 0,
       );
@@ -94,8 +94,9 @@ export const hasAcceleratedNetworking = (sku: Sku): boolean =>
 /** No setting names it: it is that of the size. */
 export type Architecture = "x64" | "arm64";
 
-export const architectureOf = (sku: Sku): Architecture =>
-  capability(sku, "CpuArchitectureType") === "arm64" ? "arm64" : "x64";
+/** x64 too of a size that Azure does not have. */
+export const architectureOf = (sku: Sku | undefined): Architecture =>
+  sku !== undefined && capability(sku, "CpuArchitectureType") === "arm64" ? "arm64" : "x64";
 
 /** Whether disks are attached by NVMe, and by nothing else. */
 export const isNvmeOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "nvme";

@@ -225,5 +225,6 @@ function stateOf(
   };
 }
 
-const powerIn = (view: InstanceView | undefined): string | undefined =>
+/** `running`, `stopped`, `deallocated`, or on the way to it; undefined where Azure does not say. */
+export const powerIn = (view: InstanceView | undefined): string | undefined =>
   view?.statuses?.flatMap(({ code }) => /^PowerState\/(.+)$/.exec(code)?.[1] ?? [])[0];

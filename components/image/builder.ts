@@ -7,7 +7,7 @@ import { imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/cloud-init-files";
 import { customData } from "../machine/custom-data";
-import { osProfileOf, trustedLaunch } from "../machine/vm-profile";
+import { customScript, osProfileOf, trustedLaunch } from "../machine/vm-profile";
 import { Network } from "../network";
 import type { Settings } from "../settings/settings";
 import { captureWhenOff, outputOf } from "./capture";
@@ -104,10 +104,7 @@ export class Builder extends pulumi.ComponentResource {
         vmName: vm.name,
         vmExtensionName: "generalize",
         location,
-        publisher: "Microsoft.Azure.Extensions",
-        type: "CustomScript",
-        typeHandlerVersion: "2.1",
-        autoUpgradeMinorVersion: true,
+        ...customScript,
         settings: { script: Buffer.from(cloudInitText("generalize.sh")).toString("base64") },
       },
       { ...child, deletedWith: vm, customTimeouts: { create: "95m" } },

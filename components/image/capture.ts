@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import { connect } from "../azure/connection";
-import { computeVersion } from "../azure/state";
+import { computeVersion, powerIn } from "../azure/state";
 import type { Settings } from "../settings/settings";
 
 /** generalize.sh begins a minute after its step has ended, and needs another one. */
@@ -40,14 +40,11 @@ export async function outputOf(step: string, settings: Settings): Promise<string
 export async function captureWhenOff(machine: string, settings: Settings): Promise<string> {
   if (pulumi.runtime.isDryRun()) return machine;
   const { arm } = await connect(settings);
-  const codes = async () => {
-    const view = await arm.get<View>(`${machine}/instanceView`, computeVersion, {});
-    return (view?.statuses ?? []).map(({ code }) => code);
-  };
+  const view = () => arm.get<View>(`${machine}/instanceView`, computeVersion, {});
   const until = Date.now() + offWithin;
-  for (let now = await codes(); ; now = await codes()) {
-    if (now.includes("OSState/generalized")) return machine;
-    if (now.some((code) => /^PowerState\/(stopped|deallocated)$/.test(code))) break;
+  for (let now = await view(); ; now = await view()) {
+    if (now?.statuses?.some(({ code }) => code === "OSState/generalized")) return machine;
+    if (["stopped", "deallocated"].includes(powerIn(now) ?? "")) break;
     if (Date.now() > until) {
       throw new pulumi.RunError(
         `${machine} was to forget who it is and to switch itself off, and still runs after ${offWithin / 60_000} minutes: ` +

@@ -85,5 +85,8 @@ export const replacementInputsOf = (
 });
 
 /** A hash over it; the same in every release of this program. */
-export const generationOf = (...of: Parameters<typeof replacementInputsOf>): string =>
-  digest([of[0].name, Object.values(replacementInputsOf(...of))]);
+export const generationOf = (
+  plan: MachinePlan,
+  settings: Settings,
+  hardware?: Pick<Hardware, "architecture">,
+): string => digest([plan.name, Object.values(replacementInputsOf(plan, settings, hardware))]);

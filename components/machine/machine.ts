@@ -19,7 +19,7 @@ import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
 import { fixedTexts, ignoredOnExisting, replacedOnChange } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
-import { osProfileOf, trustedLaunch } from "./vm-profile";
+import { customScript, osProfileOf, trustedLaunch } from "./vm-profile";
 
 export interface MachineArgs {
   readonly resourceGroup: ClusterGroup;
@@ -215,10 +215,7 @@ export class Machine extends pulumi.ComponentResource {
         resourceGroupName: resourceGroup.name,
         vmName: this.runningName,
         vmExtensionName: "bootstrap",
-        publisher: "Microsoft.Azure.Extensions",
-        type: "CustomScript",
-        typeHandlerVersion: "2.1",
-        autoUpgradeMinorVersion: true,
+        ...customScript,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
         forceUpdateTag: pulumi.interpolate`${bootstrapRequestedAt}/${this.drainBeforeResize.lastDrained}`,

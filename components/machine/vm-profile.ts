@@ -20,6 +20,14 @@ export const osProfileOf = (
   },
 });
 
+/** The extension by which Azure has a machine run a script, once. */
+export const customScript = {
+  publisher: "Microsoft.Azure.Extensions",
+  type: "CustomScript",
+  typeHandlerVersion: "2.1",
+  autoUpgradeMinorVersion: true,
+} as const;
+
 /** Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them. */
 export const trustedLaunch = {
   securityType: "TrustedLaunch",

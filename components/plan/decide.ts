@@ -1,6 +1,6 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
 import { hasBalancer, hasInterface } from "../azure/free-addresses";
-import { type Hardware, hardwareOf, plainHardware } from "../azure/hardware";
+import { type Hardware, hardwareOf } from "../azure/hardware";
 import { imageWarnings, isOfGallery } from "../azure/image-offers";
 import { offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
@@ -74,16 +74,17 @@ export function decide(observed: Observed): Decision {
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
   const hardware = hardwareOf(machines, offers);
-  const planned = machines.map((plan) => ({
-    plan,
-    generation: generationOf(plan, settings, hardware.get(plan.name)),
-    replacementInputs: replacementInputsOf(plan, settings, hardware.get(plan.name)),
-    // With an image it is what that begins with, and no machine is made of it.
-    imageVersion: isOfGallery(settings, (hardware.get(plan.name) ?? plainHardware).architecture)
-      ? ""
-      : settings.imageVersion,
-    kubernetesVersion: settings.kubernetesVersion,
-  }));
+  const planned = machines.map((plan) => {
+    const own = hardware.get(plan.name)!;
+    return {
+      plan,
+      generation: generationOf(plan, settings, own),
+      replacementInputs: replacementInputsOf(plan, settings, own),
+      // With an image it is what that begins with, and no machine is made of it.
+      imageVersion: isOfGallery(settings, own.architecture) ? "" : settings.imageVersion,
+      kubernetesVersion: settings.kubernetesVersion,
+    };
+  });
 
   const initialization = decideInitialization(
     settings,

@@ -1,7 +1,9 @@
-import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 import { ProxyAgent, request } from "undici";
+
+import { keyId } from "../../../../../components/token-issuer";
 
 /** How this host reaches the stand-in for Entra. */
 export interface EntraAccess {
@@ -27,8 +29,7 @@ export async function loginByKey(
 ): Promise<string> {
   const { ISSUER: iss, SUBJECT: sub, AUDIENCE: aud, LOGIN: url = "", CLIENT_ID = "" } = settings;
   const key = createPrivateKey(readFileSync(keyFile));
-  const der = createPublicKey(key).export({ type: "spki", format: "der" });
-  const kid = createHash("sha256").update(der).digest("base64url");
+  const kid = keyId(createPublicKey(key));
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss, sub, aud: [aud], iat: now, nbf: now, exp: now + 600 };
   const text = `${part({ alg: "RS256", typ: "JWT", kid })}.${part(claims)}`;
