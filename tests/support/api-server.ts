@@ -1,10 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { stringify } from "yaml";
+
+import { encryptionAlgorithm } from "../../components/key-algorithm";
+import { versions } from "../../components/versions";
 import { freePort } from "./listen";
-import { built } from "./tools";
+import { built, output } from "./tools";
 
 type Flags = Readonly<Record<string, string>>;
 
@@ -43,6 +47,33 @@ export async function startEtcd(folder: string): Promise<{ etcd: ChildProcess; u
     "unsafe-no-fsync": "true",
   };
   return { etcd: spawned("etcd", flags, join(folder, "etcd.log")), url };
+}
+
+/**
+ * Certificates of an API server at 127.0.0.1, in `pki` of a folder, and super-admin.conf beside it, by the real
+ * kubeadm; returns its configuration's file.
+ */
+export function makeCertificates(folder: string, port: number): string {
+  const pki = join(folder, "pki");
+  mkdirSync(pki, { recursive: true });
+  const config = join(folder, "init.yaml");
+  writeFileSync(
+    config,
+    stringify({
+      apiVersion: "kubeadm.k8s.io/v1beta4",
+      kind: "ClusterConfiguration",
+      kubernetesVersion: `v${versions.kubernetes}`,
+      controlPlaneEndpoint: `127.0.0.1:${port}`,
+      certificatesDir: pki,
+      encryptionAlgorithm,
+      apiServer: { certSANs: ["127.0.0.1"] },
+    }),
+  );
+  const phase = (...words: string[]) =>
+    output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
+  for (const what of ["ca", "apiserver", "sa"]) phase("certs", what);
+  phase("kubeconfig", "super-admin", "--kubeconfig-dir", folder);
+  return config;
 }
 
 /** What an API server of kubeadm's certificates is started with here. */

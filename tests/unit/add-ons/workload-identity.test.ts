@@ -1,12 +1,9 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { stringify } from "yaml";
-
 import { azureCloudAt } from "../../../components/azure/clouds";
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { injectionBinding, injectionPolicy } from "../../../components/add-ons/workload-identity";
 import { accountKey } from "../../../components/settings/federation";
 import {
@@ -18,7 +15,14 @@ import {
   tokenIssuerOf,
 } from "../../../components/token-issuer";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 
@@ -41,25 +45,8 @@ let server: ChildProcess;
 let api: Api;
 
 beforeAll(async () => {
-  mkdirSync(pki, { recursive: true });
   const port = await freePort();
-  const config = join(folder, "init.yaml");
-  writeFileSync(
-    config,
-    stringify({
-      apiVersion: "kubeadm.k8s.io/v1beta4",
-      kind: "ClusterConfiguration",
-      kubernetesVersion: "v1.36.3",
-      controlPlaneEndpoint: `127.0.0.1:${port}`,
-      certificatesDir: pki,
-      encryptionAlgorithm,
-      apiServer: { certSANs: ["127.0.0.1"] },
-    }),
-  );
-  const kubeadm = (...words: string[]) =>
-    output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
-  for (const what of ["ca", "apiserver", "sa"]) kubeadm("certs", what);
-  kubeadm("kubeconfig", "super-admin", "--kubeconfig-dir", folder);
+  makeCertificates(folder, port);
   const started = await startEtcd(folder);
   etcd = started.etcd;
   const log = join(folder, "api.log");

@@ -2,8 +2,7 @@ import { getDiskEncryption } from "../../../components/azure/disk-encryption";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { issueToken } from "../../../tools/local-azure/machines/identity-token";
-import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";
 
 const theirs = `${subscriptionPath}/resourceGroups/theirs`;
@@ -31,13 +30,8 @@ async function answerTo({ settings, made, isRegistered = false, hasRights }: Sce
   await arm.put(theirs, { location });
   if (made !== undefined) await arm.put(setId, { ...set, ...made });
   if (isRegistered) await arm.register("Microsoft.Compute/EncryptionAtHost");
-  const { body } = await arm.put(identityId, { location });
-  const { clientId, principalId } = body as { clientId: string; principalId: string };
-  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
-  const issued = issueToken(new URLSearchParams(query), [
-    { resourceId: identityId, clientId, principalId },
-  ]);
-  const token = hasRights === false ? (issued.body as { access_token: string }).access_token : "me";
+  await arm.put(identityId, { location });
+  const token = hasRights === false ? tokenOf(arm, identityId) : "me";
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);

@@ -4,8 +4,11 @@ import { imageProblems, imageWarnings } from "../../../components/azure/image-of
 import { ArmClient } from "../../../components/azure/resource-manager";
 import type { MachinePlan } from "../../../components/settings/topology";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { issueToken } from "../../../tools/local-azure/machines/identity-token";
-import { createResources, newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import {
+  createResources,
+  newArm,
+  tokenOf,
+} from "../../../tools/local-azure/tests/support/arm/fixture";
 import {
   group,
   valid,
@@ -43,13 +46,8 @@ async function answerTo({ settings, definition, tags, hasRights, isThere }: Scen
   }
   // Of another definition no image could be made of this machine.
   Object.assign(arm.view.find(about)!.body, definition);
-  const { body } = await arm.put(identityId, { location });
-  const { clientId, principalId } = body as { clientId: string; principalId: string };
-  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
-  const issued = issueToken(new URLSearchParams(query), [
-    { resourceId: identityId, clientId, principalId },
-  ]);
-  const token = hasRights === false ? (issued.body as { access_token: string }).access_token : "me";
+  await arm.put(identityId, { location });
+  const token = hasRights === false ? tokenOf(arm, identityId) : "me";
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);

@@ -1,12 +1,10 @@
-import type { ExistingIdentity } from "../../../components/azure/existing-identity";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { lackingRights } from "../../../components/azure/lacking-rights";
 import { neededRights } from "../../../components/azure/needed-rights";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
-import { issueToken } from "../../../tools/local-azure/machines/identity-token";
+import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -14,14 +12,6 @@ const group = `${subscriptionPath}/resourceGroups/zoned-test`;
 const identityId = `${subscriptionPath}/resourceGroups/theirs/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
 const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
 const identityOperator = "f1a07417-d97a-45cb-824c-7a7467783830";
-
-function tokenOf(identity: ExistingIdentity): string {
-  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
-  const { body } = issueToken(new URLSearchParams(query), [
-    { resourceId: identityId, ...identity },
-  ]);
-  return (body as { access_token: string }).access_token;
-}
 
 /** What is said of an identity to which these roles are assigned. */
 async function saidOf(
@@ -42,24 +32,24 @@ async function saidOf(
   await arm.put(`${subscriptionPath}/resourceGroups/theirs`, { location });
   if (isGroupThere) await arm.put(group, { location });
   const { body } = await arm.put(identityId, { location });
-  const identity = { clientId: String(body["clientId"]), principalId: String(body["principalId"]) };
+  const principalId = String(body["principalId"]);
   for (const [index, [scope, role]] of roles.entries()) {
     const name = `00000000-0000-0000-0000-00000000000${index}`;
     const of = `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
     await arm.put(`${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`, {
-      ...{ principalId: identity.principalId, principalType: "ServicePrincipal" },
+      ...{ principalId, principalType: "ServicePrincipal" },
       roleDefinitionId: of,
     });
   }
   const rest = await serveRest(arm, 0);
   try {
     // The token of an identity without rights; any other is that of an owner.
-    const token = mayRead ? "token" : tokenOf(identity);
+    const token = mayRead ? "token" : tokenOf(arm, identityId);
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
     const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
     const all = { ...validSettings, identityId, ...settings };
     const needed = neededRights(all, account.subscriptionId, network);
-    const needy = { id: identityId, principalId: identity.principalId, needed, users: "Some do" };
+    const needy = { id: identityId, principalId, needed, users: "Some do" };
     return await lackingRights(all, connection, needy, isGroupThere);
   } finally {
     await rest.close();

@@ -2,8 +2,7 @@ import { ArmClient } from "../../../components/azure/resource-manager";
 import { getRegistries } from "../../../components/azure/registries";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { issueToken } from "../../../tools/local-azure/machines/identity-token";
-import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -50,12 +49,7 @@ async function answerTo({ settings, made = {}, rights, pulls = false }: Scene) {
     );
   for (const role of rights ?? []) await assign(login.principalId, role);
   if (pulls) await assign(kubelets.principalId, "acrPull");
-  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
-  const issued = issueToken(new URLSearchParams(query), [
-    { resourceId: identityOf("login"), ...login },
-  ]);
-  const token =
-    rights === undefined ? "me" : (issued.body as { access_token: string }).access_token;
+  const token = rights === undefined ? "me" : tokenOf(arm, identityOf("login"));
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);

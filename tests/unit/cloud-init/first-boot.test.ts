@@ -14,6 +14,7 @@ import { versions } from "../../../components/versions";
 import { late } from "../../../tools/local-azure/machines/qemu/image/debian";
 import { wantedImages } from "../../../tools/mirror/images/wanted-images";
 import { FakeMachine } from "../../support/fake-machine";
+import { firstBootPrograms } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
 import { installed, Outcome, output } from "../../support/tools";
@@ -51,29 +52,13 @@ const images = ["kube-apiserver:v9.9.9", "coredns/coredns:v8", "pause:3.99"].map
 );
 
 const programs = {
-  "apt-get": "",
-  "apt-cache": "exit 100",
-  "apt-mark": "",
+  ...firstBootPrograms(images),
   "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
   dpkg: `case $1 in
     --configure) ;;
     --print-architecture) echo amd64 ;;
     *) exec /usr/bin/dpkg "$@" ;;
   esac`,
-  modprobe: "",
-  sysctl: "",
-  swapoff: "",
-  systemctl: "",
-  containerd: `case $* in
-    --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
-    "config default") echo "version = 3" ;;
-  esac`,
-  runc: "",
-  dockerd: 'echo "Docker version 29.1.3+dfsg1, build abc"',
-  docker: "",
-  kubelet: "",
-  kubectl: "",
-  kubeadm: `case $* in "config images list"*) printf '%s\\n' ${images.join(" ")} ;; esac`,
 };
 
 const machines: FakeMachine[] = [];

@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 
 import { FakeMachine } from "../../support/fake-machine";
+import { firstBootPrograms } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 
 const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);
@@ -24,29 +25,13 @@ const pulled = (digest: string) =>
   ].join("\n");
 
 const programs = {
-  "apt-get": "",
-  "apt-cache": "exit 100",
-  "apt-mark": "",
+  ...firstBootPrograms(names),
   "dpkg-query": `case $1 in
     --show) cat "$root/packages" ;;
     *) for path in "\${@:2}"; do echo "package-of-$(basename "$path"): $path"; done ;;
   esac`,
   dpkg: '[[ $1 == --configure ]] || exec /usr/bin/dpkg "$@"',
-  modprobe: "",
-  sysctl: "",
-  swapoff: "",
-  systemctl: "",
   ctr: 'cat "$root/images"',
-  containerd: `case $* in
-    --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
-    "config default") echo "version = 3" ;;
-  esac`,
-  runc: "",
-  dockerd: 'echo "Docker version 29.1.3+dfsg1, build abc"',
-  docker: "",
-  kubelet: "",
-  kubectl: "",
-  kubeadm: `case $* in "config images list"*) printf '%s\\n' ${names.join(" ")} ;; esac`,
   "cloud-init": "",
   "update-ca-certificates": "",
   waagent: "",

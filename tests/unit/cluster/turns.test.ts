@@ -1,17 +1,21 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-import { stringify } from "yaml";
 
 import { turns } from "../../../components/add-ons/turns";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { endTurn, takeTurn, turnsName } from "../../../components/cluster/turns";
 import { renderKubeconfig } from "../../../components/kubeconfig";
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { Recorder } from "../../support/record";
@@ -24,22 +28,20 @@ const pki = join(folder, "pki");
 const configMaps = "/api/v1/namespaces/kube-system/configmaps";
 const machines: FakeMachine[] = [];
 let port: number;
+let config: string;
 let etcd: ChildProcess;
 let server: ChildProcess;
 let api: Api;
 let operator: KubernetesApi;
 
-const kubeadm = (...words: string[]) => output(built("kubeadm"), words);
-
 /** A machine whose kubelet has this name, with the real curl. */
 function machineNamed(name: string): FakeMachine {
   const machine = new FakeMachine({});
   machines.push(machine);
-  const config = ["--config", join(folder, "init.yaml")];
-  const text = kubeadm(
-    ...["kubeconfig", "user", ...config, "--org", "system:nodes"],
+  const text = output(built("kubeadm"), [
+    ...["kubeconfig", "user", "--config", config, "--org", "system:nodes"],
     ...["--client-name", `system:node:${name}`],
-  );
+  ]);
   const { user } = kubeconfigOf(text);
   machine.write("/var/lib/kubelet/pki/kubelet-client-current.pem", `${user.cert}${user.key}`);
   machine.write("/etc/kubernetes/pki/ca.crt", readFileSync(join(pki, "ca.crt"), "utf8"));
@@ -61,26 +63,8 @@ let one: FakeMachine;
 let two: FakeMachine;
 
 beforeAll(async () => {
-  mkdirSync(pki, { recursive: true });
   port = await freePort();
-  const config = join(folder, "init.yaml");
-  writeFileSync(
-    config,
-    stringify({
-      apiVersion: "kubeadm.k8s.io/v1beta4",
-      kind: "ClusterConfiguration",
-      kubernetesVersion: "v1.36.3",
-      controlPlaneEndpoint: `127.0.0.1:${port}`,
-      certificatesDir: pki,
-      encryptionAlgorithm,
-      apiServer: { certSANs: ["127.0.0.1"] },
-    }),
-  );
-  for (const what of ["ca", "apiserver", "sa"]) {
-    kubeadm("init", "phase", "certs", what, "--config", config);
-  }
-  const phase = ["init", "phase", "kubeconfig", "super-admin", "--kubeconfig-dir", folder];
-  kubeadm(...phase, "--config", config);
+  config = makeCertificates(folder, port);
   const started = await startEtcd(folder);
   etcd = started.etcd;
   const log = join(folder, "api.log");

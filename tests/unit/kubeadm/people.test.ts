@@ -5,11 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { parseAllDocuments, stringify } from "yaml";
+import { parseAllDocuments } from "yaml";
 
 import { adminsBinding } from "../../../components/add-ons/login-admins";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import type { Entra, Settings } from "../../../components/settings/settings";
@@ -20,12 +19,18 @@ import {
   type Body,
   kubeconfigOf,
 } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { freePort } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
 import { application, tenant } from "../../support/settings-cases/entra";
 import { startIssuer } from "../../support/token-issuer";
-import { built, output } from "../../support/tools";
 
 jest.setTimeout(180_000);
 
@@ -50,21 +55,7 @@ class ControlPlane {
     this.port = await freePort();
     const { etcd, url } = await startEtcd(this.folder);
     Object.assign(this, { etcd, url });
-    const config = join(this.folder, "init.yaml");
-    const cluster = {
-      apiVersion: "kubeadm.k8s.io/v1beta4",
-      kind: "ClusterConfiguration",
-      kubernetesVersion: `v${validSettings.kubernetesVersion}`,
-      controlPlaneEndpoint: `127.0.0.1:${this.port}`,
-      certificatesDir: this.pki,
-      encryptionAlgorithm,
-      apiServer: { certSANs: ["127.0.0.1"] },
-    };
-    writeFileSync(config, stringify(cluster));
-    const phase = (...words: string[]) =>
-      output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
-    for (const what of ["ca", "apiserver", "sa"]) phase("certs", what);
-    phase("kubeconfig", "super-admin", "--kubeconfig-dir", this.folder);
+    makeCertificates(this.folder, this.port);
   }
 
   async start(settings: Settings, variables: Readonly<Record<string, string>> = {}) {

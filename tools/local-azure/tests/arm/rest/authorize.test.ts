@@ -1,7 +1,6 @@
 import { subscriptionPath } from "../../../arm/resources/ids";
 import { serveRest } from "../../../arm/rest/rest";
-import { issueToken } from "../../../machines/identity-token";
-import { createResources, newArm } from "../../support/arm/fixture";
+import { createResources, newArm, tokenOf } from "../../support/arm/fixture";
 import {
   compute,
   group,
@@ -37,7 +36,7 @@ async function withRoles(
     creationData: { createOption: "Copy", sourceResourceId: valid.disk[0] },
   });
   await arm.put(identity, { location: "westeurope" });
-  const { principalId, clientId } = arm.peek(identity) as Record<string, string>;
+  const { principalId } = arm.peek(identity) as Record<string, string>;
   await arm.put(own, {
     roleName: "own",
     permissions: [{ actions: others, notActions: ["Microsoft.Compute/*/delete"] }, { actions }],
@@ -47,11 +46,7 @@ async function withRoles(
     const assignment = `${scope}/providers/Microsoft.Authorization/roleAssignments/${guid(number + 2)}`;
     await arm.put(assignment, { principalId, roleDefinitionId });
   }
-  const { body } = issueToken(
-    new URLSearchParams({ "api-version": "2018-02-01", resource: "https://management.azure.com/" }),
-    [{ resourceId: identity, principalId: principalId!, clientId: clientId! }],
-  );
-  const { access_token: token } = body as { access_token: string };
+  const token = tokenOf(arm, identity);
   return async (method: string, path: string, sent?: object): Promise<Answer> => {
     const server = await serveRest(arm, 0);
     try {

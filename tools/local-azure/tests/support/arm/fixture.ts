@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import { ResourceManager, ResourceManagerArgs } from "../../../arm/resource-manager";
 import { Clock } from "../../../arm/durations";
+import { issueToken } from "../../../machines/identity-token";
 import { Machines, ScriptResult, VirtualMachine } from "../../../machines/machines";
 import { Kind, valid } from "./valid-resources";
 
@@ -121,3 +122,13 @@ export const refusedBy = (request: Promise<unknown>): Promise<string> =>
     () => "not refused",
     (error: { code?: string; message: string }) => `${error.code}: ${error.message}`,
   );
+
+/** A token for Azure Resource Manager of an identity that there is, by which whoever asks has its rights and no others. */
+export function tokenOf(arm: ResourceManager, resourceId: string): string {
+  const { clientId, principalId } = arm.peek(resourceId) as Record<string, string>;
+  const query = { "api-version": "2018-02-01", resource: "https://management.azure.com" };
+  const { body } = issueToken(new URLSearchParams(query), [
+    { resourceId, clientId: clientId!, principalId: principalId! },
+  ]);
+  return (body as { access_token: string }).access_token;
+}
