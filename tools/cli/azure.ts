@@ -14,7 +14,7 @@ async function run(signal: AbortSignal): Promise<void> {
   const [what, machine, type, ...more] = args;
   if (what !== "event" || type === undefined || more.length > 0) {
     throw new UserError(
-      `expected event, a machine and a type, got '${args.join(" ")}': npm run azure -- event local-workers-1 Redeploy`,
+      `expected event, a machine and a type, got '${args.join(" ")}': npm run azure -- event zoned-local-workers-1 Redeploy`,
     );
   }
   const { ports } = stackOf({ state: options.state }, signal);

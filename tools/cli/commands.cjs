@@ -106,7 +106,7 @@ module.exports = {
       },
       state: rehearsalFolder,
     },
-    after: ["Example: npm run azure -- event local-workers-1 Redeploy"],
+    after: ["Example: npm run azure -- event zoned-local-workers-1 Redeploy"],
   },
   recover: {
     file: "tools/cli/recover.ts",
