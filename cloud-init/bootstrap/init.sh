@@ -59,6 +59,13 @@ has_settings() {
   [[ $(cluster_settings "$1" get --output 'jsonpath={.metadata.annotations.zoned/configuration}') == "$cluster" ]]
 }
 
+# give_settings KUBECONFIG. The note goes first, and comes when all that they mean is done: a change may end in
+# between and be taken back, and a note of before would say that the cluster has never had it.
+give_settings() {
+  cluster_settings "$1" annotate zoned/configuration- >/dev/null
+  kubeadm init phase upload-config all --config "$init_config" --kubeconfig "$1"
+}
+
 note_settings() { cluster_settings "$1" annotate --overwrite "zoned/configuration=$cluster"; }
 
 # become initialized|joined: with what it was configured, else it would be upgraded at once.

@@ -114,7 +114,7 @@ join() {
     forget_member
     [[ -z $is_api_private ]] || name_is_at_peer
     has_settings "$discovery" || {
-      kubeadm init phase upload-config all --config "$init_config" --kubeconfig "$discovery"
+      give_settings "$discovery"
       note_settings "$discovery"
     }
   fi

@@ -24,7 +24,7 @@ upgrade_control_plane() {
     kubeadm upgrade node --config "$upgrade_config"
     return
   fi
-  kubeadm init phase upload-config all --config "$init_config"
+  give_settings "$admin"
   kubeadm upgrade apply --yes --config "$upgrade_config"
   ! has_task cas || publish_authorities
   note_settings "$admin"

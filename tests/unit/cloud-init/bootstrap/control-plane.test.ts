@@ -173,7 +173,9 @@ describe("a control plane", () => {
       "init phase upload-config all --config /etc/zoned/kubeadm-init.yaml --kubeconfig /etc/zoned/discovery.conf";
     const calls = machine.callsOf("kubeadm").filter((call) => /upload-config|^join/.test(call));
     expect(calls).toEqual([...Array(times).fill(upload), expect.stringMatching(/^join/)]);
-    const noted = machine.callsOf("kubectl").filter((call) => call.includes("annotate"));
+    const noted = machine
+      .callsOf("kubectl")
+      .filter((call) => call.includes("configuration=of now"));
     expect(noted).toHaveLength(times);
   });
 

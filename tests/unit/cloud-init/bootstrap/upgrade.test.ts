@@ -54,7 +54,7 @@ describe("an upgrade", () => {
     );
     machine.program(
       "kubectl",
-      'case $* in *jsonpath*) cat "$root/annotation" ;; *cluster-info*) ;; *annotate*) echo "annotate" >>"$root/order" ;; *"replace --filename -"*) cat >/dev/null ;; *) cat "$root/objects" ;; esac',
+      'case $* in *jsonpath*) cat "$root/annotation" ;; *cluster-info*) ;; *annotate*) echo annotate >>"$root/order"; [[ $* == *configuration-* ]] && : >"$root/annotation" || { last=${*: -1}; echo "${last#*=}" >"$root/annotation"; } ;; *"replace --filename -"*) cat >/dev/null ;; *) cat "$root/objects" ;; esac',
     );
     machine.write("/annotation", "");
     machine.write("/objects", JSON.stringify({ items: allWell }));
@@ -252,11 +252,32 @@ describe("an upgrade", () => {
     const upgrades = (machine: FakeMachine) =>
       order(machine).filter((line) => /upload-config|upgrade|annotate/.test(line));
     expect(upgrades(first)).toEqual([
+      "annotate",
       "kubeadm init phase upload-config",
       "kubeadm upgrade apply --yes",
       "annotate",
     ]);
     expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
+  });
+
+  it("gives the cluster its configuration back where kubeadm was killed with the next one, and that is taken back", async () => {
+    const before = { ...controlPlane, clusterConfiguration: "of all" };
+    const machine = memberIn({ ...before, ...next, clusterConfiguration: "of the next" });
+    machine.write("/annotation", "of all");
+    machine.write("/broken", "");
+    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
+    machine.program("kubeadm", `${kubeadm}\n[[ $* != "upgrade apply"* || ! -e "$root/broken" ]]`);
+    expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
+
+    machine.removeFile("/broken");
+    machine.write("/order", "");
+    machine.write("/wanted", before.kubernetesVersion);
+    ship(machine, before);
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toEqual(
+      expect.arrayContaining(["kubeadm init phase upload-config", "kubeadm upgrade apply --yes"]),
+    );
+    expect(machine.read("/annotation")).toBe("of all\n");
   });
 
   it.each([
