@@ -32,7 +32,7 @@ step() {
       note "$name: done after $((SECONDS - started)) s"
       return
     fi
-    ((code == 124 || code == 137)) && note "$name: stopped, $limit s were not enough"
+    ((code == 124 || code == 137 && SECONDS - started >= limit)) && note "$name: stopped, $limit s were not enough"
     ((retries-- > 0 && left > 60)) || break
     note "$name: exit code $code, next try in $pause s"
     sleep "$pause"

@@ -33,6 +33,16 @@ describe("a failure", () => {
     ).toEqual([]);
   });
 
+  it("of a program that was killed, as for its memory, is not one of time", async () => {
+    const machine = machineIn({}, worker);
+    beforeJoining(machine, "exit 137");
+
+    const { stdout, stderr } = await bootstrap(machine);
+
+    expect(stderr).toMatch(/step "kubeadm join" failed with exit code 137\n$/);
+    expect(stdout).not.toContain("were not enough");
+  });
+
   it.each<[string, Partial<World>, Payload, Record<string, number>]>([
     ["a worker that joins", {}, worker, { load_modules: 1, match_version: 3, join: 5 }],
     [
