@@ -24,11 +24,12 @@ init_config=$root/etc/zoned/kubeadm-init.yaml
 join_config=$root/etc/zoned/kubeadm-join.yaml
 kubelet_config=$root/etc/zoned/kubeadm-kubelet.yaml
 upgrade_config=$root/etc/zoned/kubeadm-upgrade.yaml
+patches=$root/etc/zoned/patches
 admin=$root/etc/kubernetes/admin.conf
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready='' is_api_private=''
-configuration='' cluster='' drain_minutes='' restored_from=''
+configuration='' cluster='' drain_minutes='' restored_from='' max_pods=''
 modules=()
 tasks=()
 upgraded=''
@@ -44,6 +45,7 @@ parts=${BASH_SOURCE[0]%/*}/bootstrap
 . "$parts/api.sh"
 . "$parts/init.sh"
 . "$parts/snapshots.sh"
+. "$parts/reservations.sh"
 . "$parts/join.sh"
 . "$parts/health.sh"
 . "$parts/drain.sh"

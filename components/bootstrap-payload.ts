@@ -88,6 +88,7 @@ export function payloadFor(
     return {
       ...shared,
       role: "worker",
+      maxPods: maxPodsOf(machine, settings),
       files: [{ path: "/etc/zoned/discovery.conf", mode: "0600", content: discovery }, ...files],
     };
   }
@@ -113,6 +114,10 @@ export function payloadFor(
     ],
   };
 }
+
+/** Without either the kubelet's own number. */
+const maxPodsOf = ({ maxPods }: MachinePlan, { kubeadm }: Settings): number =>
+  maxPods ?? Number(kubeadm.kubeletExtraArgs["max-pods"] ?? 110);
 
 /** By tokens of service accounts, once Entra takes them. */
 const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>

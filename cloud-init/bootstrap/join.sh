@@ -118,6 +118,7 @@ join() {
       note_settings "$discovery"
     }
   fi
+  [[ $role == control-plane ]] || reserve_resources
   forget_node
   kubeadm_join || code=$?
   if ((code != 0)); then

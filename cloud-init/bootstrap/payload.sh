@@ -21,7 +21,8 @@ if what in ("files", "settings"):
     names = {"machine": "machine", "role": "role", "initial_control_plane": "initialControlPlane", "api_name": "apiName",
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
-             "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom"}
+             "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom",
+             "max_pods": "maxPods"}
     with open(variables, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")

@@ -40,6 +40,7 @@ upgrade_member() {
     payload service-accounts
     upgrade_control_plane
   else
+    reserve_resources
     kubeadm upgrade node --config "$upgrade_config"
   fi
   has_task cas || return 0

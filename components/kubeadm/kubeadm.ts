@@ -41,8 +41,9 @@ function patchesOf(settings: KubeadmSettings, { role }: KubeadmMachine): Record<
   };
 }
 
+/** A worker always has one: what its bootstrap step reckons that its system needs. */
 const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
-  Object.keys(patchesOf(settings, machine)).length > 0 && {
+  (machine.role === "worker" || Object.keys(patchesOf(settings, machine)).length > 0) && {
     patches: { directory: patchesDirectory },
   };
 
@@ -75,7 +76,10 @@ export type KubeadmSettings = Pick<
   | "resourceManagerEndpoint"
 >;
 
-export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints" | "maxPods">;
+export type KubeadmMachine = Pick<
+  MachinePlan,
+  "name" | "role" | "size" | "address" | "taints" | "maxPods"
+>;
 
 type Arguments = Readonly<Record<string, string>>;
 
@@ -208,7 +212,10 @@ export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): str
     ...(areFirst(spec.cas) ? [] : [spec.cas.keys]),
     // A kubelet takes its taints once, when its node registers.
     nodeRegistration(spec, { ...machine, taints: [] }),
-    machine.role === "control-plane" ? [clusterConfiguration(spec), spec.encryptionKeys?.keys] : [],
+    machine.role === "control-plane"
+      ? [clusterConfiguration(spec), spec.encryptionKeys?.keys]
+      : // By which its bootstrap step reckons what its kubelet keeps back.
+        [machine.size],
     spec.settings.kubernetesVersion,
     kubeletConfiguration(),
     patchesOf(spec.settings, machine),

@@ -39,6 +39,7 @@ export const worker: Payload = {
   machine: "zoned-test-workers-1",
   role: "worker",
   initialControlPlane: undefined,
+  maxPods: 110,
   files: [
     {
       path: "/etc/zoned/discovery.conf",
@@ -181,6 +182,8 @@ export const programs = {
   openssl: "",
   systemctl: "",
   modprobe: "",
+  nproc: "echo 2",
+  free: "echo '       total  used\nMem:   7900   400'",
   curl: `case $* in
     # The metadata service refuses what comes without this header.
     *169.254.169.254*) [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* && $* == *"format=text" ]] || exit 22

@@ -11,7 +11,11 @@ import { built, output } from "../../support/tools";
 const worker: KubeadmMachine = { ...controlPlane, name: "zoned-test-workers-1", role: "worker" };
 
 /** Files as the real kubeadm writes them for a kubelet, by their names, and what it said. */
-function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string, string> {
+function startKubelet(
+  machine: KubeadmMachine,
+  holdsKey: boolean,
+  patches: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   const folder = mkdtempSync(join(tmpdir(), "zoned-kubelet-"));
   const [pki, config, dry] = [join(folder, "pki"), join(folder, "it.yaml"), join(folder, "dry")];
   const path = "/etc/zoned/kubeadm-kubelet.yaml";
@@ -22,6 +26,8 @@ function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string
     if (!holdsKey) rmSync(join(pki, "ca.key"));
     mkdirSync(dry);
     mkdirSync(join(folder, "patches"));
+    for (const [name, text] of Object.entries(patches))
+      writeFileSync(join(folder, "patches", name), text);
     const rendered = kubeadmFiles(specOf(), machine).find((file) => file.path === path);
     const documents = parseAllDocuments(rendered!.content).map(
       (document) => document.toJS() as Record<string, unknown>,
@@ -44,6 +50,20 @@ function startKubelet(machine: KubeadmMachine, holdsKey: boolean): Record<string
     rmSync(folder, { recursive: true });
   }
 }
+
+it("keeps back what its operator says, over what its bootstrap step reckons, with the real kubeadm", () => {
+  const reckoned = '{"kubeReserved": {"cpu": "100m", "memory": "2250Mi"}}';
+  const reservedOf = (patches: Record<string, string>) =>
+    parse(startKubelet(worker, false, patches)["config.yaml"]!).kubeReserved;
+  const ours = { "kubeletconfiguration!reserved.json": reckoned };
+
+  expect(reservedOf(ours)).toEqual({ cpu: "100m", memory: "2250Mi" });
+  for (const name of ["kubeletconfiguration+merge.yaml", "kubeletconfiguration0.yaml"])
+    expect(reservedOf({ ...ours, [name]: "kubeReserved: {memory: 1Gi}" })).toEqual({
+      cpu: "100m",
+      memory: "1Gi",
+    });
+});
 
 it.each([
   ["a worker's, which has the CA without its key", worker, false],

@@ -24,6 +24,32 @@ describe("a worker", () => {
     expect(machine.callsOf("curl").join()).not.toMatch(/169\.254|:2379/);
   });
 
+  const kept = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
+
+  // learn.microsoft.com/azure/aks/node-resource-reservations
+  it.each([
+    [1, 3900, 30, "60m", "650Mi"],
+    [2, 7900, 30, "100m", "650Mi"],
+    [2, 3900, 70, "100m", "975Mi"],
+    [4, 15900, 110, "140m", "2250Mi"],
+    [8, 32000, 110, "180m", "2250Mi"],
+    [16, 64000, 253, "260m", "5110Mi"],
+    [32, 128000, 110, "420m", "2250Mi"],
+    [64, 256000, 110, "740m", "2250Mi"],
+  ])(
+    "of %i cores and %i MiB, for %i pods, keeps back %s and %s before it joins",
+    async (cores, mebibytes, maxPods, cpu, memory) => {
+      const machine = machineIn({}, { ...worker, maxPods });
+      machine.program("nproc", `echo ${cores}`);
+      machine.program("free", `printf 'total used\\nMem: ${mebibytes} 400\\nSwap: 0 0\\n'`);
+      beforeJoining(machine, `cp "$root/${kept}" "$root/kept"`);
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      expect(JSON.parse(machine.read("/kept"))).toEqual({ kubeReserved: { cpu, memory } });
+    },
+  );
+
   it("removes the node that a join has left which failed", async () => {
     const machine = workerIn({ failing: { join: 1 } });
     beforeJoining(machine, 'touch "$root/node"');
