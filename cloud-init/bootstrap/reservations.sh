@@ -2,9 +2,12 @@
 # What a worker's kubelet keeps back for the machine's system. A control plane's keeps back nothing here: what
 # its system is there for, the API server and etcd, are pods themselves.
 
+# The one that the kubelet has.
+reserved=$state/reserved
+
 # AKS's formula, by what this very machine has: cores, memory, and how many pods it takes
 # (learn.microsoft.com/azure/aks/node-resource-reservations).
-reserve_resources() {
+reservation() {
   local cores mebibytes cpu memory
   cores=$(nproc --all)
   mebibytes=$(free --mebi | awk '$1 == "Mem:" { print $2 }')
@@ -12,8 +15,16 @@ reserve_resources() {
   if ((cores > 4)); then cpu=$((cpu + 10 * (cores - 4))); fi
   memory=$((20 * max_pods + 50))
   if ((memory > mebibytes / 4)); then memory=$((mebibytes / 4)); fi
-  say "the kubelet keeps back $cpu m of $cores cores and $memory of $mebibytes MiB"
-  # kubeadm takes them in the order of their names, so that the operator's patches come after it.
+  echo "{\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}"
+}
+
+# As after a change of the machine's size.
+has_other_reservation() { [[ $role == worker && -e $reserved && $(<"$reserved") != "$(reservation)" ]]; }
+
+# kubeadm takes patches in the order of their names, so that the operator's come after it.
+reserve_resources() {
+  reservation >"$reserved"
+  say "the kubelet keeps back $(<"$reserved")"
   mkdir -p "$patches"
-  echo "{\"kubeReserved\": {\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}}" >"$patches/kubeletconfiguration!reserved.json"
+  echo "{\"kubeReserved\": $(<"$reserved")}" >"$patches/kubeletconfiguration!reserved.json"
 }

@@ -2,7 +2,7 @@
 # What makes a member what its payload says.
 
 # A member is what the last run that ended well made of it.
-is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]]; }
+is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]] || has_other_reservation; }
 
 upgrade_kubeadm() {
   if ! has_version kubeadm; then

@@ -76,10 +76,7 @@ export type KubeadmSettings = Pick<
   | "resourceManagerEndpoint"
 >;
 
-export type KubeadmMachine = Pick<
-  MachinePlan,
-  "name" | "role" | "size" | "address" | "taints" | "maxPods"
->;
+export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints" | "maxPods">;
 
 type Arguments = Readonly<Record<string, string>>;
 
@@ -212,10 +209,7 @@ export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): str
     ...(areFirst(spec.cas) ? [] : [spec.cas.keys]),
     // A kubelet takes its taints once, when its node registers.
     nodeRegistration(spec, { ...machine, taints: [] }),
-    machine.role === "control-plane"
-      ? [clusterConfiguration(spec), spec.encryptionKeys?.keys]
-      : // By which its bootstrap step reckons what its kubelet keeps back.
-        [machine.size],
+    machine.role === "control-plane" ? [clusterConfiguration(spec), spec.encryptionKeys?.keys] : [],
     spec.settings.kubernetesVersion,
     kubeletConfiguration(),
     patchesOf(spec.settings, machine),

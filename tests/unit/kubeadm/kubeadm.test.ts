@@ -464,13 +464,6 @@ describe("the hash over what a member is configured with", () => {
     else expect(of(worker, change)).toBe(of(worker));
   });
 
-  it("is another one of a worker of another size, whose kubelet keeps back something else", () => {
-    const larger = { size: "Standard_D64s_v5" };
-
-    expect(of({ ...worker, ...larger })).not.toBe(of(worker));
-    expect(of({ ...controlPlane, ...larger })).toBe(of(controlPlane));
-  });
-
   it("stays when what changes reaches no living member: its taints, kube-proxy's mode, an add-on", () => {
     expect(of({ ...worker, taints: [taint] })).toBe(of(worker));
     for (const change of [

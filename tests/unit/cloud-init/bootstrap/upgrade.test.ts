@@ -386,6 +386,28 @@ describe("an upgrade", () => {
     expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
   });
 
+  it("is not what another size is: a worker's kubelet keeps back something else then, once, and no pod leaves", async () => {
+    const machine = memberIn(worker, [pod("web")]);
+    machine.write("/order", "");
+    machine.write("/var/lib/zoned/reserved", '{"cpu": "100m", "memory": "975Mi"}\n');
+    machine.program("nproc", "echo 4");
+
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toEqual([
+      "kubeadm upgrade node --config",
+      "kubeadm init phase kubelet-start",
+      "uncordon",
+    ]);
+    expect(
+      JSON.parse(machine.read("/etc/zoned/patches/kubeletconfiguration!reserved.json")),
+    ).toEqual({ kubeReserved: { cpu: "140m", memory: "1975Mi" } });
+
+    machine.write("/order", "");
+    ship(machine, worker);
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(order(machine)).toEqual([""]);
+  });
+
   it("is undone where it has failed half-way and its change is taken back", async () => {
     const machine = memberIn({ ...worker, ...next });
     machine.write("/order", "");
