@@ -10,7 +10,7 @@ has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
 # payload service-accounts: the keys of service accounts alone.
 payload() {
   python3 - "$0" "$1" "$run/variables" "$root" <<'END'
-import json, os, shlex, shutil, sys
+import glob, json, os, shlex, sys
 script, what, variables, root = sys.argv[1:]
 os.umask(0o077)
 text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
@@ -30,8 +30,10 @@ if what in ("files", "settings"):
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
         file.write(f"is_api_private={'yes' if payload.get('isApiPrivate') else ''}\n")
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
-    # kubeadm applies every patch that it finds there.
-    shutil.rmtree(root + "/etc/zoned/patches", ignore_errors=True)
+    # kubeadm applies every patch that it finds there. One is the machine's own: see reservations.sh.
+    for patch in glob.glob(root + "/etc/zoned/patches/*"):
+        if not patch.endswith("!reserved.json"):
+            os.remove(patch)
 def is_wanted(path):
     is_key = path.startswith("/etc/kubernetes/")
     is_of_accounts = path.startswith("/etc/kubernetes/pki/sa.")

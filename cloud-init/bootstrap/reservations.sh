@@ -2,8 +2,8 @@
 # What a worker's kubelet keeps back for the machine's system. A control plane's keeps back nothing here: what
 # its system is there for, the API server and etcd, are pods themselves.
 
-# The one that the kubelet has.
-reserved=$state/reserved
+# kubeadm takes patches in the order of their names, so that the operator's come after it.
+reserved="$patches/kubeletconfiguration!reserved.json"
 
 # AKS's formula, by what this very machine has: cores, memory, and how many pods it takes
 # (learn.microsoft.com/azure/aks/node-resource-reservations).
@@ -15,16 +15,14 @@ reservation() {
   if ((cores > 4)); then cpu=$((cpu + 10 * (cores - 4))); fi
   memory=$((20 * max_pods + 50))
   if ((memory > mebibytes / 4)); then memory=$((mebibytes / 4)); fi
-  echo "{\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}"
+  echo "{\"kubeReserved\": {\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}}"
 }
 
 # As after a change of the machine's size.
 has_other_reservation() { [[ $role == worker && -e $reserved && $(<"$reserved") != "$(reservation)" ]]; }
 
-# kubeadm takes patches in the order of their names, so that the operator's come after it.
 reserve_resources() {
-  reservation >"$reserved"
-  say "the kubelet keeps back $(<"$reserved")"
   mkdir -p "$patches"
-  echo "{\"kubeReserved\": $(<"$reserved")}" >"$patches/kubeletconfiguration!reserved.json"
+  reservation >"$reserved"
+  say "the kubelet gets $(<"$reserved")"
 }

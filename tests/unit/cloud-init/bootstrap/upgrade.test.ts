@@ -389,7 +389,8 @@ describe("an upgrade", () => {
   it("is not what another size is: a worker's kubelet keeps back something else then, once, and no pod leaves", async () => {
     const machine = memberIn(worker, [pod("web")]);
     machine.write("/order", "");
-    machine.write("/var/lib/zoned/reserved", '{"cpu": "100m", "memory": "975Mi"}\n');
+    const reserved = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
+    machine.write(reserved, '{"kubeReserved": {"cpu": "100m", "memory": "975Mi"}}\n');
     machine.program("nproc", "echo 4");
 
     expect((await bootstrap(machine)).code).toBe(0);
@@ -398,9 +399,8 @@ describe("an upgrade", () => {
       "kubeadm init phase kubelet-start",
       "uncordon",
     ]);
-    expect(
-      JSON.parse(machine.read("/etc/zoned/patches/kubeletconfiguration!reserved.json")),
-    ).toEqual({ kubeReserved: { cpu: "140m", memory: "1975Mi" } });
+    const kubeReserved = { cpu: "140m", memory: "1975Mi" };
+    expect(JSON.parse(machine.read(reserved))).toEqual({ kubeReserved });
 
     machine.write("/order", "");
     ship(machine, worker);
