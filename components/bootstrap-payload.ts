@@ -115,7 +115,7 @@ export function payloadFor(
   };
 }
 
-/** Without either the kubelet's own number. */
+/** Where neither is set, the kubelet's default. */
 const maxPodsOf = ({ maxPods }: MachinePlan, { kubeadm }: Settings): number =>
   maxPods ?? Number(kubeadm.kubeletExtraArgs["max-pods"] ?? 110);
 

@@ -59,8 +59,9 @@ has_settings() {
   [[ $(cluster_settings "$1" get --output 'jsonpath={.metadata.annotations.zoned/configuration}') == "$cluster" ]]
 }
 
-# give_settings KUBECONFIG. The note goes first, and comes when all that they mean is done: a change may end in
-# between and be taken back, and a note of before would say that the cluster has never had it.
+# give_settings KUBECONFIG. The annotation is removed first, and set again by note_settings when all is done that
+# the configuration says. Else an update that fails in between, and is taken back, would find the annotation of
+# before, and leave kubeadm-config as the failed one has written it.
 give_settings() {
   cluster_settings "$1" annotate zoned/configuration- >/dev/null
   kubeadm init phase upload-config all --config "$init_config" --kubeconfig "$1"

@@ -9,9 +9,9 @@ has_task() { [[ " ${tasks[*]} " == *" $1 "* ]]; }
 # payload authorities: the CAs alone, for a member that takes other ones.
 # payload service-accounts: the keys of service accounts alone.
 payload() {
-  python3 - "$0" "$1" "$run/variables" "$root" <<'END'
+  python3 - "$0" "$1" "$run/variables" "$root" "$patches" "$reserved" <<'END'
 import glob, json, os, shlex, sys
-script, what, variables, root = sys.argv[1:]
+script, what, variables, root, patches, reserved = sys.argv[1:]
 os.umask(0o077)
 text = open(script, encoding="utf-8").read().split("\n#--- payload ---\n", 1)[1]
 if not text.strip():
@@ -31,8 +31,8 @@ if what in ("files", "settings"):
         file.write(f"is_api_private={'yes' if payload.get('isApiPrivate') else ''}\n")
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
     # kubeadm applies every patch that it finds there. One is the machine's own: see reservations.sh.
-    for patch in glob.glob(root + "/etc/zoned/patches/*"):
-        if not patch.endswith("!reserved.json"):
+    for patch in glob.glob(patches + "/*"):
+        if patch != reserved:
             os.remove(patch)
 def is_wanted(path):
     is_key = path.startswith("/etc/kubernetes/")

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# What a worker's kubelet keeps back for the machine's system. A control plane's keeps back nothing here: what
-# its system is there for, the API server and etcd, are pods themselves.
+# CPU and memory that a worker's kubelet reserves for itself and the container runtime (kubeReserved). A control
+# plane's reserves nothing by it: the limit of all pods would be the API server's and etcd's, too.
 
-# kubeadm takes patches in the order of their names, so that the operator's come after it.
+# kubeadm applies patches in the order of their names, so that the operator's come after this one.
 reserved="$patches/kubeletconfiguration!reserved.json"
 
-# AKS's formula, by what this very machine has: cores, memory, and how many pods it takes
+# AKS's formula, by this machine's own cores and memory, and by how many pods it takes
 # (learn.microsoft.com/azure/aks/node-resource-reservations).
 reservation() {
   local cores mebibytes cpu memory
@@ -24,5 +24,5 @@ has_other_reservation() { [[ $role == worker && -e $reserved && $(<"$reserved") 
 reserve_resources() {
   mkdir -p "$patches"
   reservation >"$reserved"
-  say "the kubelet gets $(<"$reserved")"
+  say "the kubelet's configuration gets $(<"$reserved")"
 }

@@ -41,7 +41,7 @@ function patchesOf(settings: KubeadmSettings, { role }: KubeadmMachine): Record<
   };
 }
 
-/** A worker always has one: what its bootstrap step reckons that its system needs. */
+/** A worker always has one: that of its kubeReserved, which its bootstrap step writes (reservations.sh). */
 const withPatches = (settings: KubeadmSettings, machine: KubeadmMachine) =>
   (machine.role === "worker" || Object.keys(patchesOf(settings, machine)).length > 0) && {
     patches: { directory: patchesDirectory },

@@ -54,7 +54,7 @@ export interface Payload {
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;
   readonly nodeAddress: string;
-  /** Workers only: by it the step reckons what the kubelet keeps back for the machine's system. */
+  /** Of the kubelet; workers only. The step calculates the kubelet's kubeReserved by it. */
   readonly maxPods?: number;
   /** Kernel modules that must be there, now and after every boot. */
   readonly modules: readonly string[];

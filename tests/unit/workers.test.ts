@@ -12,7 +12,7 @@ import {
   vmType,
   waits,
 } from "../support/machines";
-import { pool } from "../support/sample";
+import { pool, validSettings } from "../support/sample";
 
 const settings = {
   controlPlaneCount: 1,
@@ -258,3 +258,20 @@ it("registers no token in clear", async () => {
   expect(inClear).not.toContain(secret);
   expect(inClear).toContain("hidden");
 });
+
+it.each([
+  ["the kubelet's default", {}, pool, 110],
+  ["what kubeletExtraArgs say", { "max-pods": "60" }, pool, 60],
+  ["what its pool says", {}, { ...pool, maxPods: 30 }, 30],
+])(
+  "tells a worker how many pods its kubelet takes: %s",
+  async (_, kubeletExtraArgs, one, maxPods) => {
+    const kubeadm = { ...validSettings.kubeadm, kubeletExtraArgs };
+    const { recorder } = await build({
+      settings: { controlPlaneCount: 1, kubeadm, workerPools: [{ ...one, name: "web", count: 1 }] },
+    });
+
+    expect(await payloadOf(recorder, "zoned-test-web-1")).toMatchObject({ maxPods });
+    expect(await payloadOf(recorder, "zoned-test-cp-1")).not.toHaveProperty("maxPods");
+  },
+);

@@ -721,6 +721,16 @@ it("stops a step that hangs, with all that it started, and names it", async () =
   expect(isRunning(hanging.read("/hanging").trim())).toBe(false);
 });
 
+it("does not report a step whose program was killed, as for lack of memory, as one that lacked time", async () => {
+  const killed = machine();
+  killed.program("swapoff", "exit 137");
+
+  const { stdout } = await boot(killed);
+
+  expect(killed.read(failure)).toBe("swap off, exit code 137\n");
+  expect(stdout).not.toContain("were not enough");
+});
+
 it("says where it cannot connect to, before anything else", async () => {
   const shut = machine({ MIRROR: "http://127.0.0.1:9/zoned" });
 

@@ -51,11 +51,11 @@ function startKubelet(
   }
 }
 
-it("keeps back what its operator says, over what its bootstrap step reckons, with the real kubeadm", () => {
-  const reckoned = '{"kubeReserved": {"cpu": "100m", "memory": "2250Mi"}}';
+it("a worker's kubelet reserves what the operator's patch says, before what its bootstrap step calculates", () => {
+  const calculated = '{"kubeReserved": {"cpu": "100m", "memory": "2250Mi"}}';
   const reservedOf = (patches: Record<string, string>) =>
     parse(startKubelet(worker, false, patches)["config.yaml"]!).kubeReserved;
-  const ours = { "kubeletconfiguration!reserved.json": reckoned };
+  const ours = { "kubeletconfiguration!reserved.json": calculated };
 
   expect(reservedOf(ours)).toEqual({ cpu: "100m", memory: "2250Mi" });
   for (const name of ["kubeletconfiguration+merge.yaml", "kubeletconfiguration0.yaml"])

@@ -33,7 +33,7 @@ describe("a failure", () => {
     ).toEqual([]);
   });
 
-  it("of a program that was killed, as for its memory, is not one of time", async () => {
+  it("by a program that was killed, as for lack of memory, is not reported as a lack of time", async () => {
     const machine = machineIn({}, worker);
     beforeJoining(machine, "exit 137");
 

@@ -82,6 +82,23 @@ describe("an upgrade", () => {
     status: { phase: "Running" },
   });
 
+  /** Lets a step fail by these calls of kubeadm, and then takes the change back to `before`, which ends well. */
+  async function failAndTakeBack(
+    machine: FakeMachine,
+    { calls, step, before }: Readonly<{ calls: string; step: string; before: Payload }>,
+  ): Promise<void> {
+    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
+    machine.write("/broken", "");
+    machine.program("kubeadm", `${kubeadm}\n[[ $* != ${calls} || ! -e "$root/broken" ]]`);
+    expect((await bootstrap(machine)).stderr).toContain(`step "${step}" failed`);
+
+    machine.removeFile("/broken");
+    machine.write("/order", "");
+    machine.write("/wanted", before.kubernetesVersion);
+    ship(machine, before);
+    expect((await bootstrap(machine)).code).toBe(0);
+  }
+
   it("drains a worker before it is upgraded, leaves pods that would come back or have ended, and uncordons it after", async () => {
     const mirrored = { annotations: { "kubernetes.io/config.mirror": "hash" } };
     const machine = memberIn({ ...worker, ...next }, [
@@ -264,16 +281,8 @@ describe("an upgrade", () => {
     const before = { ...controlPlane, clusterConfiguration: "of all" };
     const machine = memberIn({ ...before, ...next, clusterConfiguration: "of the next" });
     machine.write("/annotation", "of all");
-    machine.write("/broken", "");
-    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
-    machine.program("kubeadm", `${kubeadm}\n[[ $* != "upgrade apply"* || ! -e "$root/broken" ]]`);
-    expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
+    await failAndTakeBack(machine, { calls: '"upgrade apply"*', step: "kubeadm upgrade", before });
 
-    machine.removeFile("/broken");
-    machine.write("/order", "");
-    machine.write("/wanted", before.kubernetesVersion);
-    ship(machine, before);
-    expect((await bootstrap(machine)).code).toBe(0);
     expect(order(machine)).toEqual(
       expect.arrayContaining(["kubeadm init phase upload-config", "kubeadm upgrade apply --yes"]),
     );
@@ -386,7 +395,7 @@ describe("an upgrade", () => {
     expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
   });
 
-  it("is not what another size is: a worker's kubelet keeps back something else then, once, and no pod leaves", async () => {
+  it("configures a worker's kubelet once where the machine has another size, and drains nothing for it", async () => {
     const machine = memberIn(worker, [pod("web")]);
     machine.write("/order", "");
     const reserved = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
@@ -411,16 +420,7 @@ describe("an upgrade", () => {
   it("is undone where it has failed half-way and its change is taken back", async () => {
     const machine = memberIn({ ...worker, ...next });
     machine.write("/order", "");
-    machine.write("/broken", "");
-    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
-    machine.program("kubeadm", `${kubeadm}\n[[ $* != *kubelet-start* || ! -e "$root/broken" ]]`);
-    expect((await bootstrap(machine)).stderr).toContain('step "kubelet" failed');
-
-    machine.removeFile("/broken");
-    machine.write("/order", "");
-    machine.write("/wanted", worker.kubernetesVersion);
-    ship(machine, worker);
-    expect((await bootstrap(machine)).code).toBe(0);
+    await failAndTakeBack(machine, { calls: "*kubelet-start*", step: "kubelet", before: worker });
 
     // Both programs of the version before, its configuration, and pods may come again.
     expect(order(machine)).toEqual([

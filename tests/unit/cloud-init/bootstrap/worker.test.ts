@@ -37,7 +37,7 @@ describe("a worker", () => {
     [32, 128000, 110, "420m", "2250Mi"],
     [64, 256000, 110, "740m", "2250Mi"],
   ])(
-    "of %i cores and %i MiB, for %i pods, keeps back %s and %s before it joins",
+    "of %i cores and %i MiB, for %i pods, reserves %s and %s before it joins",
     async (cores, mebibytes, maxPods, cpu, memory) => {
       const machine = machineIn({}, { ...worker, maxPods });
       machine.program("nproc", `echo ${cores}`);
