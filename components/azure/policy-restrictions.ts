@@ -13,6 +13,12 @@ export interface PlannedContent {
   readonly properties?: Readonly<Record<string, unknown>>;
 }
 
+/** Machines that are equal but for their names and zones. */
+export interface PlannedMachines {
+  readonly size: string;
+  readonly names: readonly string[];
+}
+
 /** A resource that this stack makes. */
 export interface PlannedResource {
   readonly content: PlannedContent;
@@ -20,8 +26,8 @@ export interface PlannedResource {
   readonly apiVersion: string;
   /** The id of the resource that it is a part of. */
   readonly parent?: string;
-  /** Of a machine. */
-  readonly size?: string;
+  /** Those that it stands for. */
+  readonly machines?: PlannedMachines;
 }
 
 /** A resource group, which is made in a subscription, and is no resource of it. */

@@ -7,7 +7,7 @@ import { imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/cloud-init-files";
 import { customData } from "../machine/custom-data";
-import { customScript, osProfileOf, trustedLaunch } from "../machine/vm-profile";
+import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
 import { Network } from "../network";
 import type { Settings } from "../settings/settings";
 import { captureWhenOff, outputOf } from "./capture";
@@ -92,7 +92,7 @@ export class Builder extends pulumi.ComponentResource {
             managedDisk: { storageAccountType: settings.osDiskSku },
           },
         },
-        securityProfile: trustedLaunch,
+        securityProfile: securityProfileOf(settings),
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
       },
       { ...child, deleteBeforeReplace: true },

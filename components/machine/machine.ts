@@ -19,7 +19,7 @@ import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
 import { fixedTexts, ignoredOnExisting, replacedOnChange } from "./generation";
 import { Membership, DrainBeforeResize } from "./membership";
 import { switchPower } from "./power";
-import { customScript, osProfileOf, trustedLaunch } from "./vm-profile";
+import { customScript, osProfileOf, securityProfileOf } from "./vm-profile";
 
 export interface MachineArgs {
   readonly resourceGroup: ClusterGroup;
@@ -152,11 +152,7 @@ export class Machine extends pulumi.ComponentResource {
           ...(args.hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
           osDisk: osDiskProperties(plan, settings),
         },
-        securityProfile: {
-          ...trustedLaunch,
-          // Without the feature Azure refuses a false one, too (Azure/ResourceModules#1242).
-          ...(settings.encryptionAtHost && { encryptionAtHost: true }),
-        },
+        securityProfile: securityProfileOf(settings),
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
         // Azure tells the machine before it deletes it, and waits so long for its word.
         scheduledEventsProfile: {

@@ -29,7 +29,10 @@ export const customScript = {
 } as const;
 
 /** Secure boot lets only the distribution's signed kernel modules in; ip_vs is one of them. */
-export const trustedLaunch = {
-  securityType: "TrustedLaunch",
-  uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
-} as const satisfies compute.VirtualMachineArgs["securityProfile"];
+export const securityProfileOf = ({ encryptionAtHost }: Pick<Settings, "encryptionAtHost">) =>
+  ({
+    securityType: "TrustedLaunch",
+    uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+    // Without the feature Azure refuses a false one, too (Azure/ResourceModules#1242).
+    ...(encryptionAtHost && { encryptionAtHost }),
+  }) as const satisfies compute.VirtualMachineArgs["securityProfile"];

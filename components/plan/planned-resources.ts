@@ -16,17 +16,22 @@ import {
   kubeletIdentityName,
   networkNames,
 } from "../azure/resource-names";
-import type { PlannedContent, PlannedResource } from "../azure/policy-restrictions";
+import type {
+  PlannedContent,
+  PlannedMachines,
+  PlannedResource,
+} from "../azure/policy-restrictions";
 import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { tagsOf } from "../azure/stack-tag";
+import { securityProfileOf } from "../machine/vm-profile";
 import { issuerAccount } from "../token-issuer";
 
 /** A resource without what all of its kind have in common. */
 type Kind = PlannedContent & {
   /** A part of another resource has neither tags nor a location, unless it is given one. */
   readonly parent?: string;
-  readonly size?: string;
+  readonly machines?: PlannedMachines;
 };
 
 const types = {
@@ -81,7 +86,7 @@ export function plannedResources(
     ...machinesOf(settings, machines, hardware, idOf),
     ...workloadsOf(settings, subscriptionId),
   ];
-  return kinds.map(({ parent, size, ...kind }) => ({
+  return kinds.map(({ parent, machines: like, ...kind }) => ({
     content: {
       ...(parent === undefined && { location }),
       ...kind,
@@ -90,7 +95,7 @@ export function plannedResources(
     },
     apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
     parent,
-    size,
+    machines: like,
   }));
 }
 
@@ -235,9 +240,11 @@ function machinesOf(
   idOf: IdOf,
 ): Kind[] {
   const kinds = new Map<string, Kind>();
-  for (const one of machines.map((plan) => machineOf(settings, plan, hardware.get(plan.name)))) {
+  for (const plan of machines) {
+    const one = machineOf(settings, plan, hardware.get(plan.name));
     const key = JSON.stringify(one.properties).toLowerCase();
-    if (!kinds.has(key)) kinds.set(key, one);
+    const names = [...(kinds.get(key)?.machines?.names ?? []), plan.name];
+    kinds.set(key, { ...(kinds.get(key) ?? one), machines: { size: plan.size, names } });
   }
   const [first] = machines;
   return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];
@@ -246,7 +253,6 @@ function machinesOf(
 const machineOf = (settings: Settings, plan: MachinePlan, hardware = plainHardware): Kind => ({
   type: types.machine,
   name: plan.name,
-  size: plan.size,
   zones: [plan.zone],
   properties: {
     hardwareProfile: { vmSize: plan.size },
@@ -257,11 +263,7 @@ const machineOf = (settings: Settings, plan: MachinePlan, hardware = plainHardwa
       ...(hardware.isNvmeOnly && { diskControllerType: "NVMe" }),
       osDisk: osDiskProperties(plan, settings),
     },
-    securityProfile: {
-      securityType: "TrustedLaunch",
-      uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
-      ...(settings.encryptionAtHost && { encryptionAtHost: true }),
-    },
+    securityProfile: securityProfileOf(settings),
   },
 });
 

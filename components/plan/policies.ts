@@ -9,17 +9,18 @@ import {
 import { isSameSize } from "../azure/size-offers";
 import type { AzureAnswer } from "../azure/state";
 
-/** Those of which nothing like them is there: a first update's all, later a size or a type that is new. */
+/** Those of which nothing like them is there: all of a first update, later a type or machines that are new, or a new size. */
 export function newKinds(
   resources: readonly PlannedResource[],
-  { isBegun, shown, machines }: Pick<AzureAnswer, "isBegun" | "shown" | "machines">,
+  { isBegun, shown, machines: current }: Pick<AzureAnswer, "isBegun" | "shown" | "machines">,
 ): PlannedResource[] {
   if (!isBegun) return [...resources];
   const there = new Set([...shown.values()].map(({ type }) => String(type).toLowerCase()));
   return resources.filter((resource) => {
-    const { content, parent, size } = resource;
-    if (size !== undefined) {
-      return ![...machines.values()].some((one) => isSameSize(one.size, size));
+    const { content, parent, machines } = resource;
+    if (machines !== undefined) {
+      const sizes = machines.names.flatMap((name) => current.get(name)?.size ?? []);
+      return !sizes.some((size) => isSameSize(size, machines.size));
     }
     return parent === undefined && !isGroup(resource) && !there.has(content.type.toLowerCase());
   });

@@ -145,6 +145,16 @@ it("there is a machine of each size and disk", () => {
 
   const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
 
-  const sizes = planned.flatMap(({ size }) => size ?? []);
-  expect(sizes).toEqual(["Standard_D2s_v5", "Standard_D8s_v5", "Standard_D8s_v5"]);
+  const kinds = planned.flatMap(({ machines }) => machines ?? []);
+  expect(kinds.map(({ size }) => size)).toEqual([
+    "Standard_D2s_v5",
+    "Standard_D8s_v5",
+    "Standard_D8s_v5",
+  ]);
+  const names = kinds.map((kind) => kind.names.map((name) => name.replace("zoned-test-", "")));
+  expect(names).toEqual([
+    ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"],
+    ["large-1", "large-2", "large-3"],
+    ["roomy-1", "roomy-2", "roomy-3"],
+  ]);
 });

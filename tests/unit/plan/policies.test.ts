@@ -154,8 +154,9 @@ describe("newKinds", () => {
     resource("Microsoft.Network/virtualNetworks"),
     resource("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
     resource(address),
-    resource(machine, { size: "Standard_D2s_v5" }),
-    resource(machine, { size: "Standard_D8s_v5" }),
+    resource(machine, { machines: { size: "Standard_D2s_v5", names: ["b", "a"] } }),
+    resource(machine, { machines: { size: "Standard_D8s_v5", names: ["a"] } }),
+    resource(machine, { machines: { size: "Standard_D2s_v5", names: ["c"] } }),
   ];
   const shown: Shown = new Map([
     [
@@ -169,7 +170,7 @@ describe("newKinds", () => {
     expect(newKinds(all, { isBegun: false, shown: new Map(), machines: new Map() })).toEqual(all);
   });
 
-  it("has of a later one the types and sizes that are new", () => {
-    expect(newKinds(all, { isBegun: true, shown, machines })).toEqual([all[3], all[5]]);
+  it("has of a later one the types, the sizes and the machines that are new", () => {
+    expect(newKinds(all, { isBegun: true, shown, machines })).toEqual([all[3], all[5], all[6]]);
   });
 });
