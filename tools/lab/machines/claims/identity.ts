@@ -152,7 +152,8 @@ const puller = (name: string, { server }: Registry, nodeName: string): object =>
       {
         name: "word",
         image: `${server}/${repository}:1`,
-        command: ["sh", "-c", `cat ${wordFile}; exec sleep 86400`],
+        // A line that does not end is not logged before the container ends.
+        command: ["sh", "-c", `cat ${wordFile}; echo; exec sleep 86400`],
       },
     ],
   });
@@ -175,7 +176,7 @@ const pulls: Claim = {
     await cluster.apply(namespaceItself, ...pods.map(([pod, name]) => puller(pod, ours, name)));
     for (const [pod] of pods) {
       await eventually(300, cluster.signal, async () => {
-        expectSame(`what ${pod} says`, await logsOf(cluster, pod), word);
+        expectSame(`what ${pod} says`, await logsOf(cluster, pod), `${word}\n`);
       });
     }
     await everywhere(cluster, async (name) => {
