@@ -55,7 +55,7 @@ const parent = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
 const state = join(parent, "state");
 afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
 
-/** The disk driver's, and with it what the tour has of disks. */
+/** Without upstream's manifests there is no disk driver. */
 const obstacle = hasManifests ? undefined : "ZONED_MANIFESTS names no folder";
 
 /** What the page has one type, block by block, and what it says that is printed. */
@@ -221,7 +221,7 @@ describe("a rehearsal with Azure's own controllers", () => {
     expect(await takers()).toEqual(machines);
   });
 
-  itUnless(obstacle)("prints for docs/tour.md what that says that it prints", async () => {
+  itUnless(obstacle)("does what docs/tour.md says, block by block", async () => {
     const script = blocks.map(({ typed }) => `${typed}echo '${end}'\n`).join("");
 
     const { stdout } = await run(
@@ -400,15 +400,12 @@ describe("a rehearsal with Azure's own controllers", () => {
     expect(await members()).toEqual(await addressesOf("workers"));
   });
 
-  it("leaves nothing behind when the stack is destroyed with its Service and a disk in use", async () => {
-    const running = globSync(join(state, "machines/clusters/*/pods/*.pid"))
-      .map((file) => readPidFile(file)!)
-      .filter(isAlive);
-    expect(running).not.toEqual([]);
+  itUnless(obstacle)("stops with its Service and a disk in use, and leaves nothing", async () => {
+    const running = globSync(join(state, "machines/clusters/*/pods/*.pid")).map((file) =>
+      readPidFile(file)!,
+    );
+    expect(running.filter(isAlive).length).toBeGreaterThan(5);
 
-    succeeded(await cloud.stack.destroy());
-
-    expect(await cloud.isEmpty()).toBe(true);
     expect(await npm(state, "stop")).toContain("everything is gone");
     expect(running.filter(isAlive)).toEqual([]);
     expect(existsSync(state)).toBe(false);

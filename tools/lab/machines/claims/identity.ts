@@ -274,11 +274,13 @@ const keyIdOf = async (cluster: RealCluster, name: string): Promise<string> =>
   keyOf(await cluster.kubectl(["exec", name, "--namespace", namespace, "--", "cat", tokenFile]));
 
 /** A token for Entra that is valid for a day: a kubelet has renewed a pod's own one after 48 minutes. */
-const tokenOfDay = (cluster: RealCluster): Promise<string> =>
-  cluster.kubectl([
+async function tokenOfDay(cluster: RealCluster): Promise<string> {
+  const token = await cluster.kubectl([
     ...["create", "token", "app", "--namespace", namespace],
     ...["--audience", "api://AzureADTokenExchange", "--duration", "24h"],
   ]);
+  return token.trim();
+}
 
 /** Starts a pod of the declared service account, and waits until it has read. */
 async function startReading(cluster: RealCluster, name: string): Promise<void> {
@@ -377,7 +379,7 @@ const keyClaims: readonly Claim[] = (() => {
     },
     {
       sentence:
-        "36 hours later Entra forgets the old key: a token of it is refused, and the pods go on",
+        "36 hours later Entra forgets the old key: a token of it is refused, and the pod with a new one goes on",
       check: async (cluster) => {
         const login = ["exec", "after", "--namespace", namespace, "--", "sh", "-c"];
         const byOld = () => cluster.kubectl([...login, loginBy(`=${old}`)]);
