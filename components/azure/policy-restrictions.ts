@@ -26,8 +26,8 @@ export interface PlannedResource {
   readonly apiVersion: string;
   /** The id of the resource that it is a part of. */
   readonly parent?: string;
-  /** Those that it stands for. */
-  readonly machines?: PlannedMachines;
+  /** The machines of which it is one. */
+  readonly standsFor?: PlannedMachines;
 }
 
 /** A resource group, which is made in a subscription, and is no resource of it. */

@@ -31,7 +31,7 @@ import { issuerAccount } from "../token-issuer";
 type Kind = PlannedContent & {
   /** A part of another resource has neither tags nor a location, unless it is given one. */
   readonly parent?: string;
-  readonly machines?: PlannedMachines;
+  readonly standsFor?: PlannedMachines;
 };
 
 const types = {
@@ -86,7 +86,7 @@ export function plannedResources(
     ...machinesOf(settings, machines, hardware, idOf),
     ...workloadsOf(settings, subscriptionId),
   ];
-  return kinds.map(({ parent, machines: like, ...kind }) => ({
+  return kinds.map(({ parent, standsFor, ...kind }) => ({
     content: {
       ...(parent === undefined && { location }),
       ...kind,
@@ -95,7 +95,7 @@ export function plannedResources(
     },
     apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
     parent,
-    machines: like,
+    standsFor,
   }));
 }
 
@@ -243,8 +243,9 @@ function machinesOf(
   for (const plan of machines) {
     const one = machineOf(settings, plan, hardware.get(plan.name));
     const key = JSON.stringify(one.properties).toLowerCase();
-    const names = [...(kinds.get(key)?.machines?.names ?? []), plan.name];
-    kinds.set(key, { ...(kinds.get(key) ?? one), machines: { size: plan.size, names } });
+    const { standsFor, ...kind } = kinds.get(key) ?? one;
+    const names = [...(standsFor?.names ?? []), plan.name];
+    kinds.set(key, { ...kind, standsFor: { size: plan.size, names } });
   }
   const [first] = machines;
   return [...kinds.values(), ...(first === undefined ? [] : partsOf(settings, first, idOf))];

@@ -12,15 +12,15 @@ import type { AzureAnswer } from "../azure/state";
 /** Those of which nothing like them is there: all of a first update, later a type or machines that are new, or a new size. */
 export function newKinds(
   resources: readonly PlannedResource[],
-  { isBegun, shown, machines: current }: Pick<AzureAnswer, "isBegun" | "shown" | "machines">,
+  { isBegun, shown, machines }: Pick<AzureAnswer, "isBegun" | "shown" | "machines">,
 ): PlannedResource[] {
   if (!isBegun) return [...resources];
   const there = new Set([...shown.values()].map(({ type }) => String(type).toLowerCase()));
   return resources.filter((resource) => {
-    const { content, parent, machines } = resource;
-    if (machines !== undefined) {
-      const sizes = machines.names.flatMap((name) => current.get(name)?.size ?? []);
-      return !sizes.some((size) => isSameSize(size, machines.size));
+    const { content, parent, standsFor } = resource;
+    if (standsFor !== undefined) {
+      const sizes = standsFor.names.flatMap((name) => machines.get(name)?.size ?? []);
+      return !sizes.some((size) => isSameSize(size, standsFor.size));
     }
     return parent === undefined && !isGroup(resource) && !there.has(content.type.toLowerCase());
   });

@@ -22,6 +22,7 @@ import {
 import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { apiNameIn, reachableHere } from "../local-azure/rehearsal/cluster-view";
 import { choosePlugins, pluginsOf } from "../local-azure/rehearsal/choose-plugins";
+import { passphraseOf } from "../local-azure/rehearsal/passphrase";
 import { Rehearsal, RehearsalOptions, Run } from "../local-azure/rehearsal/rehearsal";
 import { takeFolder } from "../local-azure/rehearsal/state-folder";
 import { checkout } from "../shared/checkout";
@@ -215,7 +216,7 @@ export class LocalCloud {
     );
   }
 
-  /** What leads an engine that a test starts by itself to this cloud. */
+  /** What leads an engine that a test starts by itself to this cloud, and to the secrets of its stacks. */
   environment(): Record<string, string> {
     const { state } = this;
     const environment = attachedEnvironment(this.azure, pluginsOf(state));
@@ -224,7 +225,7 @@ export class LocalCloud {
       state,
       environment,
       program: ".",
-      passphrase: "test",
+      passphrase: passphraseOf(state),
     });
     return Object.fromEntries(
       Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),

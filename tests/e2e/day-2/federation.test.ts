@@ -14,9 +14,8 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 import { useOwnPrograms } from "../../../tools/local-azure/machines/own-programs";
-import { passphraseOf } from "../../../tools/local-azure/rehearsal/passphrase";
-import { environmentOf } from "../../../tools/pulumi/pulumi";
 import { checkout } from "../../../tools/shared/checkout";
+import { typedIn } from "../../support/page";
 
 jest.setTimeout(900_000);
 
@@ -43,11 +42,9 @@ const kubelets = inShop("Microsoft.ManagedIdentity/userAssignedIdentities/shop-k
 const acrPull = "7f951dda-4ed3-4680-a7ca-43fe172d538d";
 
 /** The settings that docs/identities.md has somebody type. */
-const typed = [
-  ...readFileSync(join(checkout, "docs/identities.md"), "utf8").matchAll(/```sh\n(.*?)```/gs),
-]
-  .flatMap(([, block]) => block!.split("\n"))
-  .filter((line) => line.startsWith("pulumi config set "));
+const typed = typedIn(readFileSync(join(checkout, "docs/identities.md"), "utf8")).filter((line) =>
+  line.startsWith("pulumi config set "),
+);
 /** Those that come later on the page in the place of others: of the kubelets' identity, and of Entra. */
 const ofTenant = /--path '?entra\.(tenant|application APPLICATION|admins\[0\]' GROUP)/;
 const inTheirPlace = /kubeletIdentityId|--path '?entra\.(issuer|application k|admins\[0\]' c|ca)/;
@@ -63,11 +60,11 @@ az() {
   esac
 }
 `;
-const openWords: readonly (readonly [RegExp, string])[] = [
-  [/\/subscriptions\/SUBSCRIPTION/, subscriptionPath],
-  [/ APPLICATION /, " 2f0c7a1e-8f62-4c1b-9d0e-3a5b6c7d8e9f "],
-  [/ GROUP /, " 7b1d2c3e-4f50-4a61-8b72-9c83ad94be05 "],
-];
+const openWords = [
+  ["/subscriptions/SUBSCRIPTION", subscriptionPath],
+  [" APPLICATION ", " 2f0c7a1e-8f62-4c1b-9d0e-3a5b6c7d8e9f "],
+  [" GROUP ", " 7b1d2c3e-4f50-4a61-8b72-9c83ad94be05 "],
+] as const;
 
 /** One life, in which the identity leaves the control plane, by Azure's own cloud controller manager. */
 describe("a cluster whose machines carry no identity", () => {
@@ -137,7 +134,7 @@ describe("a cluster whose machines carry no identity", () => {
     await expose("back");
   });
 
-  it("leaves nothing behind", async () => {
+  it("leaves nothing behind when it is destroyed with its Services", async () => {
     succeeded(await cloud.stack.destroy());
 
     expect(await cloud.isEmpty()).toBe(true);
@@ -145,24 +142,14 @@ describe("a cluster whose machines carry no identity", () => {
 
   /** Types lines of the page in a shell; a prompt gets a password. */
   async function type(lines: readonly string[]): Promise<void> {
-    const words = openWords.reduce(
-      (text, [from, to]) => text.replaceAll(new RegExp(from, "g"), to),
+    const words = [...openWords, ["issuer-ca.pem", authorityFile(cloud.state)] as const].reduce(
+      (text, [from, to]) => text.replaceAll(from, to),
       lines.join("\n"),
     );
     const flags = `--stack local --config-file ${cloud.stack.place.config}`;
     const script = `${shell}pulumi() { command pulumi "$@" ${flags}; }\n${words}`;
-    const { state } = cloud;
-    const environment = {
-      state,
-      binaries: process.env["ZONED_BINARIES"]!,
-      program: checkout,
-      passphrase: passphraseOf(state),
-    };
-    const typing = promisify(execFile)(
-      "bash",
-      ["-c", script.replace("issuer-ca.pem", authorityFile(state))],
-      { cwd: checkout, env: environmentOf(environment) },
-    );
+    const options = { cwd: checkout, env: cloud.environment() };
+    const typing = promisify(execFile)("bash", ["-c", script], options);
     typing.child.stdin!.end("of-this-registry-alone");
     await typing;
   }

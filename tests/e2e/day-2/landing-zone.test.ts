@@ -16,6 +16,7 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 import { checkout } from "../../../tools/shared/checkout";
+import { typedIn } from "../../support/page";
 
 jest.setTimeout(900_000);
 
@@ -159,13 +160,11 @@ describe("a landing zone in which everything is wrong", () => {
   });
 });
 
-/** Line by line, what the page has somebody type who was given a subnet. */
+/** What the page has somebody type who was given a subnet. */
 function typedBy(page: string): string[] {
   const [section = ""] = page.split("## I was given a subnet").slice(1);
   const [steps = ""] = section.split("\n## ");
-  return [...steps.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block]) =>
-    block!.split("\n").flatMap((line) => line.trim() || []),
-  );
+  return typedIn(steps);
 }
 
 describe("what docs/landing-zone.md has somebody do who was given a subnet", () => {

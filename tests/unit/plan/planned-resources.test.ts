@@ -145,7 +145,7 @@ it("there is a machine of each size and disk", () => {
 
   const planned = plannedResources(settings, machinesOf(settings), account.subscriptionId);
 
-  const kinds = planned.flatMap(({ machines }) => machines ?? []);
+  const kinds = planned.flatMap(({ standsFor }) => standsFor ?? []);
   expect(kinds.map(({ size }) => size)).toEqual([
     "Standard_D2s_v5",
     "Standard_D8s_v5",

@@ -154,9 +154,9 @@ describe("newKinds", () => {
     resource("Microsoft.Network/virtualNetworks"),
     resource("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
     resource(address),
-    resource(machine, { machines: { size: "Standard_D2s_v5", names: ["b", "a"] } }),
-    resource(machine, { machines: { size: "Standard_D8s_v5", names: ["a"] } }),
-    resource(machine, { machines: { size: "Standard_D2s_v5", names: ["c"] } }),
+    resource(machine, { standsFor: { size: "Standard_D2s_v5", names: ["b", "a"] } }),
+    resource(machine, { standsFor: { size: "Standard_D8s_v5", names: ["a"] } }),
+    resource(machine, { standsFor: { size: "Standard_D2s_v5", names: ["c"] } }),
   ];
   const shown: Shown = new Map([
     [
