@@ -18,6 +18,12 @@ export interface Served {
 const handshake = 0x16;
 
 /**
+ * Longer than a client pauses: a request that is sent just as an idle connection is closed gets no answer. Node closes
+ * them after 5 s.
+ */
+const keepAliveTimeout = 120_000;
+
+/**
  * Serves HTTP on 127.0.0.1 and, with a certificate, HTTPS on the same port: official SDKs send no
  * token without TLS, and the program of a rehearsal is not to need a certificate authority. Where
  * an answer fails, its connection ends without one.
@@ -29,8 +35,8 @@ export async function serveBoth(
 ): Promise<Served> {
   const listen: RequestListener = (request, response) =>
     void answer(request, response).catch(() => response.destroy());
-  const plain = createHttpServer(listen);
-  const secure = certificate && createHttpsServer(certificate, listen);
+  const plain = createHttpServer({ keepAliveTimeout }, listen);
+  const secure = certificate && createHttpsServer({ ...certificate, keepAliveTimeout }, listen);
   const listener = createServer((socket: Socket) => {
     socket.on("error", () => socket.destroy());
     socket.once("data", (first) => {
