@@ -5,8 +5,14 @@ import type { Settings } from "../../../components/settings/settings";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
 
+// Both ask Azure, once there is a machine.
+jest.mock("../../../components/image/capture", () => ({
+  outputOf: () => "",
+  captureWhenOff: (machine: string) => machine,
+}));
+
 async function machineWith(change: Partial<Settings>) {
-  const recorder = await Recorder.start({ preview: true });
+  const recorder = await Recorder.start();
   const own = new ResourceGroup("images", { resourceGroupName: "zoned-test-gallery" });
   const group = { name: own.name, id: own.id, own };
   const settings = { ...validSettings, ...change };
