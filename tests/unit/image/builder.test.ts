@@ -1,15 +1,14 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { Builder } from "../../../components/image/builder";
+import * as capture from "../../../components/image/capture";
 import type { Settings } from "../../../components/settings/settings";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
 
 // Both ask Azure, once there is a machine.
-jest.mock("../../../components/image/capture", () => ({
-  outputOf: () => "",
-  captureWhenOff: (machine: string) => machine,
-}));
+jest.spyOn(capture, "outputOf").mockImplementation(async () => "");
+jest.spyOn(capture, "captureWhenOff").mockImplementation(async (machine) => machine);
 
 async function machineWith(change: Partial<Settings>) {
   const recorder = await Recorder.start();
