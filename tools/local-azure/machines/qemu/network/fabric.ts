@@ -10,7 +10,7 @@ import type { Address } from "../../../daemon/attachment";
 import { Supervisor } from "../../supervisor";
 import type { ServicePorts } from "../../machines";
 import type { Host } from "../host";
-import { azureNamesOf, relay, serviceNames } from "./azure-services";
+import { type AzureService, azureNamesOf, relay, serviceNames } from "./azure-services";
 import { metadataOf } from "./machine-metadata";
 import type { NetworkConfig } from "./network-process";
 import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
@@ -101,7 +101,8 @@ export class Fabric {
     await namespaces.shape(network);
     const file = join(this.folder, `${key}.json`);
     writeWhole(file, config);
-    const sockets = [this.socket(key), this.socket("resource-manager")];
+    const resourceManager: AzureService = "resourceManager";
+    const sockets = [this.socket(key), this.socket(resourceManager)];
     this.run(namespaces.of(key), key, "network-process.ts", file, ...sockets);
     await this.reload(key);
     this.applied.set(key, config);

@@ -9,6 +9,7 @@ import { placesOf } from "../../../../../programs/installs";
 import { account } from "../../../../arm/resources/ids";
 import { authorityFile, certificateIn } from "../../../../arm/rest/certificate";
 import type { Served } from "../../../../arm/rest/listener";
+import { serveRest } from "../../../../arm/rest/rest";
 import { BlobService } from "../../../../blobs/blob-service";
 import { BlobStore } from "../../../../blobs/store";
 import { TokenService } from "../../../../entra/token-service";
@@ -45,11 +46,12 @@ beforeAll(async () => {
   await arm.put(pull, { principalId: body["principalId"], roleDefinitionId: acrPull });
   const certificate = await certificateIn(state);
   const store = new BlobStore(join(state, "blobs"), () => new Date());
-  const [blob, login, registry] = (services = [
+  const [blob, login, registry, resourceManager] = (services = [
     await new BlobService(arm, store).serve(0, certificate),
     await new TokenService(arm, async () => undefined).serve(0, certificate),
     await new RegistryService(arm, state).serve(0, certificate),
-  ]) as [Served, Served, Served];
+    await serveRest(arm, 0),
+  ]) as [Served, Served, Served, Served];
   const sockets = join(state, "sockets");
   mkdirSync(sockets);
   const host = {
@@ -57,7 +59,7 @@ beforeAll(async () => {
     log: () => undefined,
   };
   fabric = new Fabric(host as Partial<Host> as Host, join(state, "networks"));
-  const others = { resourceManager: blob.port, proxy: blob.port };
+  const others = { resourceManager: resourceManager.port, proxy: blob.port };
   const [blobs, logins, registries] = [blob.port, login.port, registry.port];
   await fabric.openServices({ blob: blobs, login: logins, registry: registries, ...others });
   await fabric.apply(arm.view);
@@ -110,4 +112,15 @@ it("has a kubelet's plugin log in at a registry by the identity that the metadat
 
   const { auth } = JSON.parse(said) as { auth: Record<string, { username: string }> };
   expect(auth["zonedimages.azurecr.io"]?.username).toBe("00000000-0000-0000-0000-000000000000");
+});
+
+it("tells a machine of the events that Resource Manager has for it", async () => {
+  const perform = async () => undefined;
+  const { id } = arm.scheduledEvents.schedule({ machine: "cp-1", type: "Reboot", perform });
+
+  const said = await onMachine(
+    "curl -sS --noproxy '*' -H Metadata:true 'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'",
+  );
+
+  expect(JSON.parse(said)).toMatchObject({ Events: [{ EventId: id, EventType: "Reboot" }] });
 });
