@@ -141,7 +141,9 @@ module.exports = {
       "Azure credentials of this shell. Where the image of these settings is there already, it changes nothing.",
     options: {
       stack: { value: "name", about: "the stack whose settings the image is for", required: true },
-      destroy: { about: "delete the gallery with all its images; machines of them go on" },
+      destroy: {
+        about: "delete the gallery with all its images, and its stack; machines of them go on",
+      },
     },
     after: [
       "Writes image.<stack>.json: what the image has, packages by version and images by digest.",

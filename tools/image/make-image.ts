@@ -1,22 +1,9 @@
+import { rmSync } from "node:fs";
+
 import { writeWhole } from "../shared/files";
 import type { Progress } from "../shared/progress";
-import { UserError } from "../shared/user-error";
 import { type Contents, contentsOf } from "./contents";
-
-/** A command of pulumi, as far as it is read here. */
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** The stack of an image, by the pulumi that has its state. */
-export interface ImageStack {
-  readonly name: string;
-  up(): Promise<Ended>;
-  destroy(): Promise<Ended>;
-  outputs(): Promise<Readonly<Record<string, unknown>>>;
-}
+import type { ImageStack } from "./image-stack";
 
 export interface ImageOptions {
   readonly stack: ImageStack;
@@ -33,8 +20,7 @@ export interface MadeImage extends Contents {
 
 /** Makes the image that the settings want, unless it is there, and leaves nothing running. */
 export async function makeImage({ stack, file, progress }: ImageOptions): Promise<MadeImage> {
-  const up = (what: string, usually: string) =>
-    progress.during(what, async () => must(await stack.up(), stack), usually);
+  const up = (what: string, usually: string) => progress.during(what, () => stack.up(), usually);
   await up("making a machine, and an image of it", "25 min");
   // It finds the image made, and takes the machine away; where there was none, it changes nothing.
   await up("taking the machine away", "1 min");
@@ -44,19 +30,8 @@ export async function makeImage({ stack, file, progress }: ImageOptions): Promis
   return made;
 }
 
-/** Deletes the gallery with all its images, and the stack's other resources. */
-export async function destroyImages({ stack, progress }: ImageOptions): Promise<void> {
-  await progress.during(
-    "deleting the gallery and its images",
-    async () => must(await stack.destroy(), stack),
-    "5 min",
-  );
-}
-
-function must({ code, stdout, stderr }: Ended, { name }: ImageStack): void {
-  if (code === 0) return;
-  const said = [stdout, stderr].map((text) => text.trim()).filter((text) => text !== "");
-  throw new UserError(
-    `pulumi ended with ${code} on stack ${name}:\n${said.join("\n")}\n  Run it again when the cause is fixed: it goes on from here.`,
-  );
+/** Deletes the gallery with all its images, the stack's other resources, and the stack. */
+export async function destroyImages({ stack, file, progress }: ImageOptions): Promise<void> {
+  await progress.during("deleting the gallery and its images", async () => stack.remove(), "5 min");
+  rmSync(file, { force: true });
 }

@@ -13,16 +13,10 @@ import { Fault } from "../local-azure/arm/faults/faults";
 import { account, subscriptionPath } from "../local-azure/arm/resources/ids";
 import { authorityFile } from "../local-azure/arm/rest/certificate";
 import { LoggedRequest } from "../local-azure/arm/requests";
-import {
-  attachedEnvironment,
-  Attachment,
-  blobEndpointOf,
-  endpointOf,
-} from "../local-azure/daemon/attachment";
+import { Attachment, blobEndpointOf, endpointOf } from "../local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { apiNameIn, reachableHere } from "../local-azure/rehearsal/cluster-view";
-import { choosePlugins, pluginsOf } from "../local-azure/rehearsal/choose-plugins";
-import { passphraseOf } from "../local-azure/rehearsal/passphrase";
+import { choosePlugins } from "../local-azure/rehearsal/choose-plugins";
 import { Rehearsal, RehearsalOptions, Run } from "../local-azure/rehearsal/rehearsal";
 import { takeFolder } from "../local-azure/rehearsal/state-folder";
 import { checkout } from "../shared/checkout";
@@ -218,17 +212,9 @@ export class LocalCloud {
 
   /** What leads an engine that a test starts by itself to this cloud, and to the secrets of its stacks. */
   environment(): Record<string, string> {
-    const { state } = this;
-    const environment = attachedEnvironment(this.azure, pluginsOf(state));
-    const all = environmentOf({
-      binaries: binaries(),
-      state,
-      environment,
-      program: ".",
-      passphrase: passphraseOf(state),
-    });
+    const all = Object.entries(environmentOf(this.stack.engine));
     return Object.fromEntries(
-      Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+      all.filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
   }
 

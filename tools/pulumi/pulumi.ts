@@ -76,7 +76,7 @@ export async function operate(
   options: PulumiOptions,
   progress?: Progress,
 ): Promise<Ended & Outcome> {
-  const stem = bootstrapRequestTime(args, options);
+  const stem = runOf(args, options);
   const events = new Events(`${stem}.events`);
   const output = new Tail(`${stem}.log`);
   const step = progress?.step(`pulumi ${args[0]}`);
@@ -114,13 +114,13 @@ export async function operate(
 export async function pulumi(args: readonly string[], options: PulumiOptions): Promise<Ended> {
   const texts: Captured = { stdout: "", stderr: "" };
   const words = [...args, "--non-interactive", "--color", "never"];
-  const run = bootstrapRequestTime(args, options);
+  const run = runOf(args, options);
   const code = await following(run, () => start(words, options, texts, run));
   return { code, ...texts };
 }
 
 /** The name of a run of the engine, as a path in the state folder. */
-const bootstrapRequestTime = ([command]: readonly string[], { state }: PulumiOptions): string =>
+const runOf = ([command]: readonly string[], { state }: PulumiOptions): string =>
   join(state, `${command}-${process.pid}-${process.hrtime.bigint()}`);
 
 function start(

@@ -8,12 +8,15 @@ import { type Ended, runEngine } from "../pulumi/pulumi";
 /**
  * The user's own pulumi on this program, with the user's own backend, passphrase and Azure
  * credentials.
+ *
+ * @param environment where it finds them
  */
 export function ownPulumi(
   program: string,
   signal: AbortSignal,
+  environment: NodeJS.ProcessEnv = process.env,
 ): (args: readonly string[]) => Promise<Ended> {
-  const command = onPath("pulumi");
+  const command = onPath("pulumi", environment["PATH"]);
   if (command === undefined) {
     throw new UserError(
       "pulumi is not on the PATH, and nothing else reads or changes a stack's state: " +
@@ -21,7 +24,7 @@ export function ownPulumi(
     );
   }
   // The preview is wanted as one document.
-  const env = { ...process.env, PULUMI_ENABLE_STREAMING_JSON_PREVIEW: "false" };
+  const env = { ...environment, PULUMI_ENABLE_STREAMING_JSON_PREVIEW: "false" };
   return async (args) => {
     const output = { stdout: "", stderr: "" };
     const words = [...args, "--non-interactive", "--color", "never"];

@@ -1,13 +1,12 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import type { Rehearsal } from "../../../tools/local-azure/rehearsal/rehearsal";
-import { stackSettings } from "../../../tools/local-azure/rehearsal/stack-config";
 import type { Clients } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { type ImageStack, openImageStack } from "../../../tools/image/image-stack";
 import { destroyImages, type ImageOptions, makeImage } from "../../../tools/image/make-image";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
-import { changedAnything } from "../../../tools/pulumi/events";
+import { ownPulumi } from "../../../tools/recover/own-pulumi";
 import { checkout } from "../../../tools/shared/checkout";
 import { Progress } from "../../../tools/shared/progress";
 
@@ -20,25 +19,22 @@ const own = "zoned-local-image-gallery";
 describe("a cluster that gets machines of an image", () => {
   let cloud: LocalCloud;
   let clients: Clients;
-  let images: Rehearsal;
+  let environment: NodeJS.ProcessEnv;
+  let stack: ImageStack;
   let options: ImageOptions;
   let image: string;
 
   beforeAll(async () => {
     cloud = await LocalCloud.start("local", settings);
     clients = cloud.sdks();
-    images = await cloud.other({
-      stack: "local-image",
-      settings: { ...stackSettings(checkout, "local"), ...settings },
-      environment: { ZONED_PROGRAM: "image" },
+    environment = { ...cloud.environment(), ZONED_PROGRAM: "image" };
+    const { signal } = new AbortController();
+    stack = await openImageStack({
+      ...{ cluster: "local", program: checkout, config: cloud.stack.place.config },
+      pulumi: ownPulumi(checkout, signal, environment),
     });
     options = {
-      stack: {
-        name: "local-image",
-        up: () => images.up("--skip-preview"),
-        destroy: () => images.destroy("--skip-preview"),
-        outputs: () => images.outputs(),
-      },
+      stack,
       file: join(cloud.state, "image.local.json"),
       progress: new Progress({ write: () => true }),
     };
@@ -71,7 +67,9 @@ describe("a cluster that gets machines of an image", () => {
   });
 
   it("is made once for the same settings", async () => {
-    expect(changedAnything(await images.up("--skip-preview"))).toBe(false);
+    const { stdout } = await stack.up();
+
+    expect(stdout).toMatch(/^Resources:\n *\d+ unchanged\n/m);
     expect((await makeImage(options)).image).toBe(image);
   });
 
@@ -94,9 +92,17 @@ describe("a cluster that gets machines of an image", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
-  it("may go, with its gallery, while its machines stay", async () => {
+  it("may go, with its gallery and its stack, while its machines stay", async () => {
     await destroyImages(options);
 
+    const { stdout } = await ownPulumi(
+      checkout,
+      new AbortController().signal,
+      environment,
+    )([...["stack", "ls", "--json"]]);
+    expect((JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)).toEqual(["local"]);
+    expect(existsSync(options.file)).toBe(false);
+    expect(existsSync(join(checkout, "Pulumi.local-image.yaml"))).toBe(false);
     expect((await clients.resources.resourceGroups.checkExistence(own)).body).toBe(false);
     unchanged(await cloud.stack.up("--skip-preview"));
   });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 
-import type { ImageStack } from "../../image/make-image";
+import { type ImageStack, openImageStack } from "../../image/image-stack";
 import { subscriptionPath } from "../../local-azure/arm/resources/ids";
 import { BlobStore } from "../../local-azure/blobs/store";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
@@ -28,6 +28,7 @@ import { stackSettings } from "../../local-azure/rehearsal/stack-config";
 import { takeFolder } from "../../local-azure/rehearsal/state-folder";
 import { prepareBinaries } from "../../programs/engine";
 import { kubectlTools } from "../../programs/tools";
+import { pulumi } from "../../pulumi/pulumi";
 import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
@@ -94,21 +95,13 @@ export class RealCluster {
   }
 
   /** The stack of an image for machines of these settings. */
-  async imageStack(): Promise<ImageStack> {
-    const { progress, signal, state } = this.given;
-    const { binaries, azure } = this;
-    const name = `${stack}-image`;
-    const images = await Rehearsal.open({
-      ...{ state: join(state, "image"), stack: name, binaries, azure, progress, signal },
-      settings: this.stack.settings,
-      environment: { ZONED_PROGRAM: "image" },
+  imageStack(): Promise<ImageStack> {
+    const { engine, place } = this.stack;
+    const environment = { ...engine.environment, ZONED_PROGRAM: "image" };
+    return openImageStack({
+      ...{ cluster: stack, config: place.config, program: checkout },
+      pulumi: (args) => pulumi(args, { ...engine, environment }),
     });
-    return {
-      name,
-      up: () => images.up("--skip-preview"),
-      destroy: () => images.destroy("--skip-preview"),
-      outputs: () => images.outputs(),
-    };
   }
 
   get signal(): AbortSignal {

@@ -57,7 +57,8 @@ export type Run = Ended &
 
 /** One stack of the program on the local Azure, with a backend, secrets and settings of its own. */
 export class Rehearsal {
-  readonly #engine: PulumiOptions;
+  /** By which pulumi is run on the stack. */
+  readonly engine: PulumiOptions;
   #settings: Readonly<Record<string, unknown>>;
 
   private constructor(
@@ -72,7 +73,7 @@ export class Rehearsal {
       ...options.environment,
     };
     const passphrase = passphraseOf(state);
-    this.#engine = { state, binaries, environment, program, signal, passphrase };
+    this.engine = { state, binaries, environment, program, signal, passphrase };
     this.#settings = options.settings ?? {};
   }
 
@@ -82,7 +83,7 @@ export class Rehearsal {
     mkdirSync(state, { recursive: true, mode: 0o700 });
     const assumed = await assumedSettings({ state, stack, program, settings, progress });
     const rehearsal = new Rehearsal(options, assumed);
-    await endEarlierRun(rehearsal.#engine, { ...rehearsal.place, stack, progress });
+    await endEarlierRun(rehearsal.engine, { ...rehearsal.place, stack, progress });
     await rehearsal.#init();
     await rehearsal.configure(settings);
     await rehearsal.#recover();
@@ -96,7 +97,7 @@ export class Rehearsal {
     const { state, stack, progress, signal } = this.options;
     const recovery = await recover({
       stack,
-      pulumi: (args) => pulumi(args, this.#engine),
+      pulumi: (args) => pulumi(args, this.engine),
       configFile: this.place.config,
       copies: join(state, "recovered"),
       subscription: async () => account.subscriptionId,
@@ -110,7 +111,7 @@ export class Rehearsal {
   /** Changes the settings that are above those of the stack's file. */
   async configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
     this.#settings = settings;
-    const { program } = this.#engine;
+    const { program } = this.engine;
     const { azure, state } = this.options;
     // Real machines run upstream's cloud provider, which finds the address in azure.json.
     const addressOf = hostSettings(state) ? secureEndpointOf : endpointOf;
@@ -157,7 +158,7 @@ export class Rehearsal {
 
   /** Any other command of the engine on this stack, captured. */
   command(...args: string[]): Promise<Ended> {
-    return pulumi([...args, ...this.#named()], this.#engine);
+    return pulumi([...args, ...this.#named()], this.engine);
   }
 
   /** The stack's outputs, secrets in clear. */
@@ -174,7 +175,7 @@ export class Rehearsal {
   /** The stack's settings as they are rehearsed, by bare key. */
   get settings(): Readonly<Record<string, unknown>> {
     const above = { ...this.assumed, ...this.#settings };
-    return stackSettings(this.#engine.program, this.options.stack, above);
+    return stackSettings(this.engine.program, this.options.stack, above);
   }
 
   /** Where the API of this name listens. */
@@ -215,13 +216,13 @@ export class Rehearsal {
   #of = (): string[] => [...this.#named(), "--config-file", this.place.config];
 
   #operate(command: string, ...flags: string[]): Promise<Run> {
-    return operate([command, ...this.#of(), ...flags], this.#engine, this.options.progress).then(
+    return operate([command, ...this.#of(), ...flags], this.engine, this.options.progress).then(
       (ended) => ({ ...ended, planned: plannedSteps(ended.stdout) }),
     );
   }
 
-  async #must(args: readonly string[], program = this.#engine.program): Promise<string> {
-    const { code, stdout, stderr } = await pulumi(args, { ...this.#engine, program });
+  async #must(args: readonly string[], program = this.engine.program): Promise<string> {
+    const { code, stdout, stderr } = await pulumi(args, { ...this.engine, program });
     if (code === 0) return stdout;
     throw new UserError(
       `pulumi ${args.slice(0, 2).join(" ")} ended with ${code}:\n${stderr || stdout}`,
