@@ -3,8 +3,14 @@ import { join } from "node:path";
 
 import { parse } from "yaml";
 
-import type { Ended } from "../pulumi/pulumi";
 import { UserError } from "../shared/user-error";
+
+/** A command of pulumi, as far as it is read here. */
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
 
 /** The stack of an image, by the pulumi that has its state. */
 export interface ImageStack {
