@@ -14,9 +14,10 @@ interface Words {
 
 async function run({ stack: cluster, destroy }: Words, signal: AbortSignal): Promise<void> {
   const progress = new Progress();
+  const environment = { ...process.env, ZONED_PROGRAM: "image" };
   const stack = await openImageStack({
     ...{ cluster, program: checkout, config: join(checkout, `Pulumi.${cluster}.yaml`) },
-    pulumi: ownPulumi(checkout, signal, { ...process.env, ZONED_PROGRAM: "image" }),
+    pulumi: (args) => ownPulumi(checkout, signal, environment)(args),
   });
   const file = join(checkout, `image.${cluster}.json`);
   if (destroy) return destroyImages({ stack, file, progress });

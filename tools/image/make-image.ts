@@ -32,6 +32,6 @@ export async function makeImage({ stack, file, progress }: ImageOptions): Promis
 
 /** Deletes the gallery with all its images, the stack's other resources, and the stack. */
 export async function destroyImages({ stack, file, progress }: ImageOptions): Promise<void> {
-  await progress.during("deleting the gallery and its images", async () => stack.remove(), "5 min");
+  await progress.during("deleting the gallery and its images", () => stack.remove(), "5 min");
   rmSync(file, { force: true });
 }

@@ -19,7 +19,7 @@ const own = "zoned-local-image-gallery";
 describe("a cluster that gets machines of an image", () => {
   let cloud: LocalCloud;
   let clients: Clients;
-  let environment: NodeJS.ProcessEnv;
+  let pulumi: ReturnType<typeof ownPulumi>;
   let stack: ImageStack;
   let options: ImageOptions;
   let image: string;
@@ -27,12 +27,10 @@ describe("a cluster that gets machines of an image", () => {
   beforeAll(async () => {
     cloud = await LocalCloud.start("local", settings);
     clients = cloud.sdks();
-    environment = { ...cloud.environment(), ZONED_PROGRAM: "image" };
-    const { signal } = new AbortController();
-    stack = await openImageStack({
-      ...{ cluster: "local", program: checkout, config: cloud.stack.place.config },
-      pulumi: ownPulumi(checkout, signal, environment),
-    });
+    const environment = { ...cloud.environment(), ZONED_PROGRAM: "image" };
+    pulumi = ownPulumi(checkout, new AbortController().signal, environment);
+    const config = cloud.stack.place.config;
+    stack = await openImageStack({ cluster: "local", program: checkout, config, pulumi });
     options = {
       stack,
       file: join(cloud.state, "image.local.json"),
@@ -95,11 +93,7 @@ describe("a cluster that gets machines of an image", () => {
   it("may go, with its gallery and its stack, while its machines stay", async () => {
     await destroyImages(options);
 
-    const { stdout } = await ownPulumi(
-      checkout,
-      new AbortController().signal,
-      environment,
-    )([...["stack", "ls", "--json"]]);
+    const { stdout } = await pulumi(["stack", "ls", "--json"]);
     expect((JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)).toEqual(["local"]);
     expect(existsSync(options.file)).toBe(false);
     expect(existsSync(join(checkout, "Pulumi.local-image.yaml"))).toBe(false);
