@@ -128,10 +128,17 @@ maintain() {
 
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
-  local event
-  event=$(ask_events | jq --compact-output --arg machine "$machine" 'first(.Events
+  local events event unanswered=$root/run/zoned-events-unanswered
+  # Once for each answer, since this is asked every few seconds.
+  if ! events=$(ask_events 2>&1); then
+    [[ $events == "$(cat "$unanswered" 2>/dev/null)" ]] || say "Azure's scheduled events cannot be asked for: $events"
+    echo "$events" >"$unanswered"
+    return 0
+  fi
+  rm -f "$unanswered"
+  event=$(jq --compact-output --arg machine "$machine" 'first(.Events
     | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
-    | sort_by(.EventType == "Freeze")[]) // empty')
+    | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")
   # What configures this member takes it down by itself, and restarts this one when it ends.
   exec 9>"$root/run/zoned-bootstrap.lock"
   flock --nonblock 9 || return 0

@@ -72,6 +72,7 @@ const programs = {
   case $method:$url in
     GET:http://169.254.169.254/metadata/scheduledevents*)
       [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* ]] || exit 22
+      [[ ! -e $root/unanswered ]] || { cat "$root/unanswered" >&2; exit 22; }
       cat "$root/events" ;;
     POST:http://169.254.169.254/*) echo "$data" >>"$root/approved" ;;
     GET:*zoned-maintenance) cat "$root/turns"; printf '\\n200' ;;
@@ -182,6 +183,25 @@ describe("a machine that Azure is to redeploy", () => {
       "MaintenanceEnded",
     ]);
     expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("says once why it cannot ask Azure, and again when that has changed, and goes on when it can", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")] });
+    const saidWhile = async (answer: string) => {
+      machine.write("/unanswered", answer);
+      const { code, stdout, stderr } = await machine.look();
+      return { code, said: `${stdout}${stderr}`.replace(/^\S+ /, "").trim() };
+    };
+    const [refused, late] = ["curl: (7) connection refused", "curl: (28) timed out"];
+    const inVain = "Azure's scheduled events cannot be asked for: ";
+
+    expect(await saidWhile(refused)).toEqual({ code: 0, said: `${inVain}${refused}` });
+    expect(await saidWhile(refused)).toEqual({ code: 0, said: "" });
+    expect(await saidWhile(late)).toEqual({ code: 0, said: `${inVain}${late}` });
+    machine.removeFile("/unanswered");
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+    expect(await saidWhile(late)).toEqual({ code: 0, said: `${inVain}${late}` });
   });
 
   it("does not approve while a budget holds a pod", async () => {
