@@ -6,7 +6,12 @@ import { closedClaims } from "./claims/closed";
 import { giveShop, identityClaims } from "./claims/identity";
 import { imageClaims } from "./claims/image";
 import { initializationClaims } from "./claims/initialization";
-import { giveLandingZone, landingZone, landingZoneClaims } from "./claims/landing-zone";
+import {
+  giveLandingZone,
+  landingZone,
+  landingZoneClaims,
+  landingZonePatchClaims,
+} from "./claims/landing-zone";
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { maintenanceClaims } from "./claims/maintenance";
@@ -103,9 +108,16 @@ export const chapters: readonly Chapter[] = [
     key: "landing-zone",
     name: "three control planes in a landing zone: a given subnet, a private API, a firewall's proxy",
     settings: { ...landingZone, controlPlaneCount: 3, workerPools: [] },
-    upgrades: [nextPatch.version],
     give: giveLandingZone,
     claims: landingZoneClaims,
+  },
+  {
+    key: "landing-zone-patch",
+    name: "one control plane in a landing zone, a worker that joins it, and both to the next patch",
+    settings: { ...landingZone, workerPools: [] },
+    upgrades: [nextPatch.version],
+    give: giveLandingZone,
+    claims: [comesUp, ...landingZonePatchClaims],
   },
   {
     key: "authorities",

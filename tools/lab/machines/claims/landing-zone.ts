@@ -14,7 +14,7 @@ import { succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { Given, RealCluster } from "../real-cluster";
 import { allReady, comesUp, everywhere } from "./nodes";
-import { expectMembers, replacesInitialControlPlane } from "./three";
+import { replacesInitialControlPlane } from "./three";
 import { unchangedAfter, upgrade } from "./upgrade";
 
 const location = "southeastasia";
@@ -158,25 +158,31 @@ export const landingZoneClaims: readonly Claim[] = [
     check: async (cluster) => unchanged(await cluster.up()),
   },
   replacesInitialControlPlane,
+];
+
+/**
+ * By one control plane, since three of them and a worker are upgraded for hours where processors are
+ * emulated.
+ */
+export const landingZonePatchClaims: readonly Claim[] = [
   {
-    sentence: "a worker joins",
+    sentence: "a worker joins, by the private API and the proxy",
     isGround: true,
     check: async (cluster) => {
       await cluster.configure(worker);
       succeeded(await cluster.up());
       const names = await cluster.names();
-      expectSame("machines", names.length, 4);
+      expectSame("machines", names.length, 2);
       await eventually(120, cluster.signal, () => allReady(cluster, names.length));
     },
   },
   {
-    sentence: `one \`pulumi up\` upgrades all four to ${nextPatch.version}, whose packages and images come by the proxy`,
+    sentence: `one \`pulumi up\` upgrades both to ${nextPatch.version}, whose packages and images come by the proxy`,
     isGround: true,
     check: async (cluster) => {
       const image = new RegExp(`/v2/kube-apiserver/manifests/v${nextPatch.version}$`);
       expectSame("images of it before", asked(cluster, image), 0);
       const { said } = await upgrade(cluster, nextPatch.version, worker);
-      await expectMembers(cluster, (await cluster.names("control-plane"))[0]!);
       if (asked(cluster, image) === 0) throw new Error("no image of it came by the proxy");
       return said;
     },
