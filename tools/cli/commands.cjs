@@ -298,8 +298,8 @@ module.exports = {
       about: "all of them without any",
       choices: [
         ...["one", "conformance", "alone", "three", "maintenance", "traffic", "upgrade", "patch"],
-        ...["upgrade-three", "landing-zone", "authorities", "accounts", "identity", "image"],
-        ...["restore", "restore-three"],
+        ...["upgrade-three", "landing-zone", "landing-zone-patch", "authorities", "accounts"],
+        ...["identity", "image", "restore", "restore-three"],
       ],
     },
     options: {
