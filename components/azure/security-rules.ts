@@ -1,5 +1,7 @@
 import { Address4 } from "ip-address";
 
+import { isPrivate } from "../settings/private-ranges";
+
 /** A rule as Azure shows it: each list beside its singular form. */
 export interface SecurityRule {
   readonly name: string;
@@ -26,6 +28,8 @@ export interface Flow {
   readonly from: string;
   readonly to: string;
   readonly port: number;
+  /** Of several ports the last one. */
+  readonly lastPort?: number;
 }
 
 /** How much of a flow a rule matches. */
@@ -36,7 +40,9 @@ type Part = "all" | "some" | "none";
  * a packet, Azure goes by the one whose priority is the lowest number.
  *
  * @param rules those of a security group, and the ones that Azure adds to every group
- * @param network the ranges that the tag VirtualNetwork stands for
+ * What Azure alone knows stops nothing here: which networks behind a gateway are in the tag VirtualNetwork.
+ *
+ * @param network the ranges that are known to be in the tag VirtualNetwork
  */
 export function stoppedBy(
   flow: Flow,
@@ -61,48 +67,63 @@ const listOf = (one: string | undefined, many: readonly string[] = []): readonly
   one === undefined || one === "" ? many : [one, ...many];
 
 function matchOf(
-  { protocol, from, to, port }: Flow,
+  { protocol, from, to, port, lastPort = port }: Flow,
   { properties: rule }: SecurityRule,
   network: readonly string[],
 ): Part {
   if (rule.protocol !== "*" && !isSame(rule.protocol, protocol)) return "none";
   const ports = listOf(rule.destinationPortRange, rule.destinationPortRanges);
-  if (!ports.some((range) => holds(range, port))) return "none";
   const sourcePorts = listOf(rule.sourcePortRange, rule.sourcePortRanges);
+  const match = (end: string, one: string | undefined, many: readonly string[] | undefined) =>
+    endMatch(end, listOf(one, many), { network, isAllowed: isSame(rule.access, "Allow") });
   const parts = [
-    endMatch(from, listOf(rule.sourceAddressPrefix, rule.sourceAddressPrefixes), network),
-    endMatch(to, listOf(rule.destinationAddressPrefix, rule.destinationAddressPrefixes), network),
+    match(from, rule.sourceAddressPrefix, rule.sourceAddressPrefixes),
+    match(to, rule.destinationAddressPrefix, rule.destinationAddressPrefixes),
+    widest(ports.map((range) => portsIn(range, port, lastPort))),
     sourcePorts.includes("*") || sourcePorts.includes("0-65535") ? "all" : "some",
   ] as const;
   if (parts.includes("none")) return "none";
   return parts.includes("some") ? "some" : "all";
 }
 
-function holds(range: string, port: number): boolean {
-  if (range === "*") return true;
-  const [first, last = first] = range.split("-").map(Number);
-  return port >= first! && port <= last!;
+const widest = (parts: readonly Part[]): Part =>
+  (["all", "some"] as const).find((part) => parts.includes(part)) ?? "none";
+
+function portsIn(range: string, first: number, last: number): Part {
+  if (range === "*") return "all";
+  const [from = 0, to = from] = range.split("-").map(Number);
+  if (from <= first && last <= to) return "all";
+  return first <= to && from <= last ? "some" : "none";
+}
+
+interface Known {
+  readonly network: readonly string[];
+  /** What the rule does with what it matches. */
+  readonly isAllowed: boolean;
 }
 
 /** An empty list is that of a rule for application security groups, in which no machine of a cluster is. */
-function endMatch(end: string, given: readonly string[], network: readonly string[]): Part {
-  const parts = given.map((one) => partIn(end, one, network));
-  if (parts.includes("all")) return "all";
-  return parts.includes("some") ? "some" : "none";
-}
+const endMatch = (end: string, given: readonly string[], known: Known): Part =>
+  widest(given.map((one) => partIn(end, one, known)));
 
 const isRange = (text: string): boolean => Address4.isValid(text);
 
-/** Other tags stand for services of Azure, at addresses that no flow of a cluster is named by. */
-function partIn(end: string, given: string, network: readonly string[]): Part {
+/**
+ * Other tags stand for services of Azure, at addresses that no flow of a cluster is named by. A range is no
+ * part of the internet that a cluster is known to need.
+ */
+function partIn(end: string, given: string, { network, isAllowed }: Known): Part {
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
-  if (!isRange(end)) return isSame(end, "Internet") && isRange(given) ? "some" : "none";
+  if (!isRange(end)) return "none";
   if (isRange(given)) {
     const [one, other] = [new Address4(end), new Address4(given)];
     return one.isInSubnet(other) ? "all" : other.isInSubnet(one) ? "some" : "none";
   }
   const isInNetwork = network.some((range) => new Address4(end).isInSubnet(new Address4(range)));
-  if (isSame(given, "VirtualNetwork")) return isInNetwork ? "all" : "none";
-  if (isSame(given, "Internet")) return isInNetwork ? "none" : "all";
+  // On premises, or another spoke behind a firewall: in the first tag where a gateway leads there.
+  const isUnknown = !isInNetwork && isPrivate(end);
+  if (isSame(given, "VirtualNetwork"))
+    return isInNetwork || (isUnknown && isAllowed) ? "all" : "none";
+  if (isSame(given, "Internet")) return isInNetwork || (isUnknown && !isAllowed) ? "none" : "all";
   return "none";
 }

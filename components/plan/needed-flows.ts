@@ -1,9 +1,10 @@
 import { apiPort } from "../api-server";
 import type { Flow } from "../azure/security-rules";
+import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
 
 /** Packets that a cluster needs between all of these ends, and by which it does what. */
-export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port"> {
+export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port" | "lastPort"> {
   readonly from: readonly string[];
   readonly to: readonly string[];
   readonly why: string;
@@ -16,10 +17,14 @@ export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port"
  * @param egress public ranges that machines come from at a public API
  */
 export function neededFlows(
-  { apiAccess, apiAccessCidrs, sshAccessCidrs, cni, httpProxy }: Settings,
+  settings: Settings,
   nodes: readonly string[],
   egress: readonly string[],
 ): NeededFlow[] {
+  const { apiAccess, apiAccessCidrs, sshAccessCidrs, cni, cloudProvider } = settings;
+  const { httpProxy, mirror, kubeadm } = settings;
+  const nodePorts = kubeadm.apiServerExtraArgs["service-node-port-range"] ?? "";
+  const [firstNodePort, lastNodePort] = portRange(nodePorts) ?? [30_000, 32_767];
   const inbound = (from: readonly string[], port: number, why: string): NeededFlow => ({
     ...{ direction: "Inbound", protocol: "Tcp", from, to: nodes, port, why },
   });
@@ -31,10 +36,9 @@ export function neededFlows(
     // Linux's own port of VXLAN, which flannel keeps.
     ...(cni === "none" ? [] : [["Udp", 8472, "pods talk to each other, in VXLAN"] as const]),
   ];
-  const out: NeededFlow = {
-    ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to: ["Internet"], port: 443 },
-    why: "machines get packages and images, and the cloud provider asks Azure",
-  };
+  const outbound = (port: number, why: string): NeededFlow => ({
+    ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to: ["Internet"], port, why },
+  });
   return [
     ...among.flatMap(([protocol, port, why]) =>
       (["Inbound", "Outbound"] as const).map((direction): NeededFlow => ({
@@ -49,7 +53,24 @@ export function neededFlows(
       "machines reach the API through their egress",
     ),
     inbound(sshAccessCidrs, 22, "operators reach SSH"),
+    {
+      // Azure's cloud provider opens Services to their clients alone.
+      ...inbound(
+        cloudProvider ? ["AzureLoadBalancer"] : [],
+        firstNodePort,
+        "balancers probe Services",
+      ),
+      lastPort: lastNodePort,
+    },
+    ...(apiAccess === "public"
+      ? [outbound(apiPort, "machines ask the API at its public address")]
+      : []),
     // A proxy is at an address that is nobody's to guess here.
-    ...(httpProxy === undefined ? [out] : []),
+    ...((httpProxy?.https ?? "") === ""
+      ? [outbound(443, "machines get packages and images, and the cloud provider asks Azure")]
+      : []),
+    ...((httpProxy?.http ?? "") === "" && mirror === ""
+      ? [outbound(80, "machines get Ubuntu's packages")]
+      : []),
   ];
 }

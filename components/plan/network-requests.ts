@@ -291,6 +291,14 @@ function roomIn(
   ];
 }
 
+/** What Azure counts among the tag VirtualNetwork too; of a default route it says that it may be. */
+const routedRanges = ({ routes }: ExistingNetwork): string[] =>
+  [...routes.values()]
+    .flat()
+    .flatMap(({ properties: { addressPrefix = "" } }) =>
+      Address4.isValid(addressPrefix) && addressPrefix !== "0.0.0.0/0" ? addressPrefix : [],
+    );
+
 /** Azure's cloud provider knows one security group, to which it adds the rules of Services. Each stops packets at its own subnets. */
 function groupsOf(
   settings: Settings,
@@ -331,7 +339,7 @@ function groupsOf(
           { ...flow, [flow.direction === "Inbound" ? "to" : "from"]: guarded },
           nameOf(id),
           network.rules.get(key) ?? [],
-          network.ranges,
+          [...network.ranges, ...routedRanges(network)],
         ),
       );
     }),
@@ -340,14 +348,18 @@ function groupsOf(
 
 /** Of the ends of a flow, those that are stopped, and by which rules. */
 function stoppedFlow(
-  { direction, protocol, port, from, to, why }: NeededFlow,
+  { direction, protocol, port, lastPort, from, to, why }: NeededFlow,
   group: string,
   rules: readonly SecurityRule[],
   ranges: readonly string[],
 ): Request[] {
   const stopped = from.flatMap((one) =>
     to.flatMap((other) => {
-      const rule = stoppedBy({ direction, protocol, port, from: one, to: other }, rules, ranges);
+      const rule = stoppedBy(
+        { direction, protocol, port, lastPort, from: one, to: other },
+        rules,
+        ranges,
+      );
       return rule === undefined ? [] : [{ one, other, rule }];
     }),
   );
@@ -359,7 +371,8 @@ function stoppedFlow(
     [...new Set(stopped.map(({ other }) => other))],
   ];
   if (names.size === 0) return [];
-  const packets = `${direction.toLowerCase()} ${protocol.toUpperCase()} ${port} from ${listed(sources)} to ${listed(targets)}`;
+  const ports = lastPort === undefined ? port : `${port}-${lastPort}`;
+  const packets = `${direction.toLowerCase()} ${protocol.toUpperCase()} ${ports} from ${listed(sources)} to ${listed(targets)}`;
   return [
     {
       is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,

@@ -1,24 +1,11 @@
-import { Address4 } from "ip-address";
-
-import { machinesOf } from "./topology";
+import { isPrivate } from "./private-ranges";
 import { toRemove } from "./problem";
 import type { Settings } from "./settings";
+import { machinesOf } from "./topology";
 
 /** Whether a range is wider than any network of one owner. */
 const isOpen = (ranges: readonly string[]): boolean =>
   ranges.some((range) => Number(range.split("/")[1]) < 8);
-
-/** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */
-const privateRanges = [
-  "10.0.0.0/8",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "100.64.0.0/10",
-  "198.18.0.0/15",
-].map((range) => new Address4(range));
-
-const isPrivate = (range: string): boolean =>
-  privateRanges.some((whole) => new Address4(range).isInSubnet(whole));
 
 /** How many control planes the fullest zone has. */
 function fullest(settings: Settings): number {

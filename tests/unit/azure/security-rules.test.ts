@@ -71,7 +71,40 @@ it("is stopped by a rule that denies a part of it", () => {
 
 it("lets machines of a network reach each other, as Azure does by itself", () => {
   expect(stops([], { from: "10.0.2.0/24" })).toBeUndefined();
-  expect(stops([], { from: "10.1.2.0/24" })).toBe("DenyAllInBound");
+  expect(stops([], { from: "9.1.2.0/24" })).toBe("DenyAllInBound");
+});
+
+it("stops nobody behind a gateway, who may be in the tag VirtualNetwork", () => {
+  const closes = (sourceAddressPrefix: string) =>
+    rule("closes", { access: "Deny", sourceAddressPrefix });
+
+  expect(stops([], { from: "10.200.0.0/16" })).toBeUndefined();
+  expect(stops([closes("VirtualNetwork")], { from: "10.200.0.0/16" })).toBeUndefined();
+  expect(stops([closes("Internet")], { from: "10.200.0.0/16" })).toBeUndefined();
+  expect(stops([closes("VirtualNetwork")], { from: "10.0.2.0/24" })).toBe("closes");
+  expect(stops([closes("10.0.0.0/8")], { from: "10.200.0.0/16" })).toBe("closes");
+});
+
+it("closes the internet by a rule for all of it, and not by one for a range", () => {
+  const out: Partial<Flow> = { direction: "Outbound", from: "10.0.1.0/24", to: "Internet" };
+  const closes = (destinationAddressPrefix: string) =>
+    rule("closes", { access: "Deny", direction: "Outbound", destinationAddressPrefix });
+
+  for (const range of ["10.0.0.0/8", "198.51.100.0/24", "VirtualNetwork", "Storage"])
+    expect(stops([closes(range)], out)).toBeUndefined();
+  for (const range of ["*", "0.0.0.0/0", "Internet"])
+    expect(stops([closes(range)], out)).toBe("closes");
+});
+
+it("takes several ports as one flow", () => {
+  const ports: Partial<Flow> = { port: 30_000, lastPort: 32_767 };
+  const opens = (destinationPortRange: string) => rule("opens", { destinationPortRange });
+  const closes = rule("closes", { access: "Deny", destinationPortRange: "31000" });
+
+  expect(stops([opens("30000-32767")], ports)).toBeUndefined();
+  expect(stops([opens("*")], ports)).toBeUndefined();
+  expect(stops([opens("30000-31000")], ports)).toBe("DenyAllInBound");
+  expect(stops([closes, opens("*")], ports)).toBe("closes");
 });
 
 it("takes the balancers' probes by their tag", () => {

@@ -230,19 +230,39 @@ describe("a private API", () => {
   });
 });
 
-it("asks for no way out by a rule where machines go by a proxy", () => {
-  const httpProxy = {
-    http: "",
-    https: "http://proxy.example:3128",
-    noProxy: ["10.1.0.0/16"],
-    ca: "",
+it("counts the ranges that a route table leads to among the network", () => {
+  const apiAccessCidrs = ["51.4.0.0/16"];
+  const saidWith = (addressPrefix: string) => {
+    const route = {
+      name: "branch",
+      properties: { addressPrefix, nextHopType: "VirtualAppliance" },
+    };
+    return problemsOf({ routes: new Map([["routes", [route]]]) }, { apiAccessCidrs });
   };
+
+  expect(saidWith("51.4.0.0/16")).toEqual([]);
+  for (const other of ["51.5.0.0/16", "AzureCloud"])
+    expect(saidWith(other)).toEqual([expect.stringContaining("6443 from 51.4.0.0/16")]);
+});
+
+it("asks for no way out by a rule where machines go by a proxy, but to the API's public address", () => {
+  const address = "http://proxy.example:3128";
+  const httpProxy = { http: address, https: address, noProxy: ["10.1.0.0/16"], ca: "" };
   const closed = rule("closed", {
     ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
     ...{ access: "Deny", priority: 100 },
   });
 
-  expect(problemsOf({ rules: new Map([[guard, [...rules, closed]]]) }, { httpProxy })).toEqual([]);
+  const saidWith = (more: Partial<typeof httpProxy>) =>
+    problemsOf(
+      { rules: new Map([[guard, [...rules, closed]]]) },
+      { httpProxy: { ...httpProxy, ...more } },
+    );
+  const toApi = expect.stringMatching(/outbound TCP 6443 from .* to Internet/);
+
+  expect(saidWith({})).toEqual([toApi]);
+  expect(saidWith({ https: "" })).toEqual([toApi, expect.stringContaining("TCP 443 ")]);
+  expect(saidWith({ http: "" })).toEqual([toApi, expect.stringContaining("TCP 80 ")]);
 });
 
 it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
@@ -251,7 +271,7 @@ it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
   ["kubelets", { destinationPortRange: "10250" }, /inbound TCP 10250 .*the API asks kubelets/],
   [
     "the balancer's probes",
-    { sourceAddressPrefix: "AzureLoadBalancer" },
+    { sourceAddressPrefix: "AzureLoadBalancer", destinationPortRange: "6443" },
     /TCP 6443 from AzureLoadBalancer .*probes control planes/,
   ],
   [
@@ -266,9 +286,25 @@ it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
   ],
   ["SSH", { destinationPortRange: "22" }, /TCP 22 from 10\.9\.0\.0\/16 .*operators reach SSH/],
   [
+    "probes of Services",
+    { sourceAddressPrefix: "AzureLoadBalancer", destinationPortRange: "31000" },
+    /inbound TCP 30000-32767 from AzureLoadBalancer to .*, by which balancers probe Services/,
+  ],
+  [
     "the way out",
-    { direction: "Outbound", destinationAddressPrefix: "Internet" },
+    {
+      ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
+      destinationPortRange: "443",
+    },
     /outbound TCP 443 from .* to Internet, by which machines get packages/,
+  ],
+  [
+    "Ubuntu's packages",
+    {
+      ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
+      destinationPortRange: "80",
+    },
+    /outbound TCP 80 from .* to Internet, by which machines get Ubuntu's packages/,
   ],
 ])("asks for a rule for %s before one that denies it", (_, denies, says) => {
   const [problem, ...others] = withRules(
