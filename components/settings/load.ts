@@ -29,6 +29,9 @@ import { warnings } from "./warnings";
 /** What a worker pool that names no size gets. */
 const workerSize = "Standard_D2s_v5";
 
+/** Where machines would be in a network of the cluster's own, which decides nothing in subnets of others. */
+const unusedNetwork = "172.16.0.0/16";
+
 /** Reads everything that is set, and reports what cannot be read. */
 function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   const names: string[] = ["servicePrincipalClientId", "servicePrincipalClientSecret"];
@@ -44,6 +47,8 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   const texts = (key: string): string[] => readTexts(key, json(key) ?? [], report);
 
   const zones = texts("zones");
+  const nodeSubnets = texts("nodeSubnets");
+  const networkCidr = text("networkCidr");
   const osDiskSku = choice<Settings["osDiskSku"]>("osDiskSku");
   const osDiskSizeGb = number("osDiskSizeGb");
   const settings: Settings = {
@@ -51,10 +56,10 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
     resourceGroup: text("resourceGroup"),
     location: text("location"),
     zones,
-    networkCidr: text("networkCidr"),
+    networkCidr: nodeSubnets.length > 0 ? unusedNetwork : networkCidr,
     podCidr: text("podCidr"),
     serviceCidr: text("serviceCidr"),
-    nodeSubnets: texts("nodeSubnets"),
+    nodeSubnets,
     egress: choice("egress"),
     apiAccess: choice("apiAccess"),
     apiName: text("apiName"),

@@ -30,6 +30,8 @@ export const nodeSubnetCases: Cases = {
   accepted: [
     ["one subnet for all zones", { nodeSubnets: [subnet("nodes")] }],
     ["a private API there", { nodeSubnets: [subnet("nodes")], apiAccess: "private" }],
+    ["a small networkCidr, unused", { nodeSubnets: [subnet("nodes")], networkCidr: "10.9.0.0/25" }],
+    ["no networkCidr", { nodeSubnets: [subnet("nodes")], networkCidr: "" }],
     ["one for each zone", { nodeSubnets: ["a", "b", "c"].map((name) => subnet(name)) }],
     [
       "pods in the range of the network that is not made then",
