@@ -1,5 +1,6 @@
 import { hasOwnIdentity } from "../settings/own-identity";
 import { Settings } from "../settings/settings";
+import { networkNames } from "./resource-names";
 import { ArmClient } from "./resource-manager";
 
 /** A resource as Resource Manager's REST API shows it. */
@@ -88,9 +89,16 @@ export async function getShown(
   const { apiAccess, apiName } = settings;
   const dns = apiAccess === "private" && apiName === "" ? await privateDns(list) : [];
   const shown = [...lists.flat(), ...dns];
-  const subnets = shown.flatMap(
-    ([, { properties }]) => (properties?.["subnets"] as ShownResource[] | undefined) ?? [],
+  // Others in the same group may have subnets of the same names in networks of theirs.
+  const network = shownAs(
+    "azure-native:network:VirtualNetwork",
+    networkNames(settings.clusterName).virtualNetwork,
   );
+  const subnets = shown
+    .filter(([key]) => key === network)
+    .flatMap(
+      ([, { properties }]) => (properties?.["subnets"] as ShownResource[] | undefined) ?? [],
+    );
   return [
     ...shown,
     ...subnets

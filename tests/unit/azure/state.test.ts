@@ -232,19 +232,27 @@ it("takes a VM that could not be made for none that is off: its next PUT starts 
   expect(machines.get("cp-1")?.power).toBeUndefined();
 });
 
-it("gives all that Azure shows of what others write on too, subnets by themselves", async () => {
+it("gives all that Azure shows of what others write on too, subnets of the cluster's own network by themselves", async () => {
   const subnet = { name: "nodes-1", properties: { serviceEndpoints: [] } };
-  const vnet = { name: "VNet", tags: { owner: "firm" }, properties: { subnets: [subnet] } };
+  const vnet = {
+    ...{ name: "Zoned-Test-VNet", tags: { owner: "firm" } },
+    properties: { subnets: [subnet] },
+  };
+  const gateway = { id: "/natGateways/other-egress" };
+  const other = {
+    name: "other-vnet",
+    properties: { subnets: [{ name: "nodes-1", properties: { natGateway: gateway } }] },
+  };
   const vm = machine("cp-1");
   const step = bootstrap("Succeeded");
   const { shown } = await ask({
-    [networkOf("virtualNetworks")]: [list(vnet)],
+    [networkOf("virtualNetworks")]: [list(vnet, other)],
     [vms]: [list(vm)],
     [stepOf("cp-1")]: [step],
   });
 
   const of = (type: string, name: string) => shown.get(shownAs(`azure-native:${type}`, name));
-  expect(of("network:VirtualNetwork", "vnet")).toEqual(vnet);
+  expect(of("network:VirtualNetwork", "zoned-test-vnet")).toEqual(vnet);
   expect(of("network:Subnet", "nodes-1")).toEqual(subnet);
   expect(of("compute:VirtualMachine", "cp-1")).toEqual(vm);
   expect(of("compute:VirtualMachineExtension", "cp-1")).toEqual(step.body);
