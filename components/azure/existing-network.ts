@@ -3,7 +3,7 @@ import { Address4 } from "ip-address";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import type { AzureConnection } from "./connection";
-import type { ArmClient } from "./resource-manager";
+import type { Example } from "./resource-manager";
 import { type Permission, permissionsAt } from "./rights";
 import type { SecurityRule } from "./security-rules";
 
@@ -20,6 +20,8 @@ export interface ExistingSubnet {
   readonly gateway?: string;
   /** How many addresses nothing has. */
   readonly free: number;
+  /** What the login may do in it; empty where Azure does not say. */
+  readonly permissions: readonly Permission[];
 }
 
 interface Gateway {
@@ -56,6 +58,8 @@ export interface ExistingNetwork {
   readonly permissions: readonly Permission[];
   /** By lower-case id of the NAT gateway. */
   readonly egress: ReadonlyMap<string, Gateway>;
+  /** Ids of what belongs to the subnets and the login may not read. */
+  readonly unreadable: readonly string[];
 }
 
 /** A network may have IPv6 as well, and a cluster has none. */
@@ -120,18 +124,22 @@ export const defaultRoute = (
 export const networkScopes = (network: ExistingNetwork | undefined): string[] =>
   network === undefined ? [] : [network.id, ...network.rules.keys()];
 
-/** Asks for the network that the settings name; undefined where they name none, or Azure has none. */
+/**
+ * Asks for the network that the settings name; undefined where they name none, or Azure has none, or none that
+ * the login may read.
+ */
 export async function getExistingNetwork(
   { nodeSubnets }: Pick<Settings, "nodeSubnets">,
   { arm }: AzureConnection,
 ): Promise<ExistingNetwork | undefined> {
   const id = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
   if (id === undefined) return undefined;
-  const [network, usages, permissions] = await Promise.all([
-    arm.get<VirtualNetwork>(id, networkVersion, {
-      location: "",
-      properties: { addressSpace: {} },
-    }),
+  const network = await arm.getIfReadable<VirtualNetwork>(id, networkVersion, {
+    location: "",
+    properties: { addressSpace: {} },
+  });
+  if (network === undefined || network === "unreadable") return undefined;
+  const [usages, permissions] = await Promise.all([
     arm.list<{ id: string; currentValue: number; limit: number }>(`${id}/usages`, networkVersion, {
       id: "",
       currentValue: 0,
@@ -139,7 +147,6 @@ export async function getExistingNetwork(
     }),
     permissionsAt(arm, id),
   ]);
-  if (network === undefined) return undefined;
   const {
     addressSpace,
     dhcpOptions,
@@ -147,9 +154,9 @@ export async function getExistingNetwork(
     virtualNetworkPeerings = [],
   } = network.properties;
   const wanted = new Set(nodeSubnets.map(keyOf));
-  const subnets = all
-    .filter((one) => wanted.has(keyOf(one.id)))
-    .map(({ id: subnetId, name, properties }): ExistingSubnet => {
+  const found = all.filter((one) => wanted.has(keyOf(one.id)));
+  const subnets = await Promise.all(
+    found.map(async ({ id: subnetId, name, properties }): Promise<ExistingSubnet> => {
       const usage = usages.find((one) => keyOf(one.id) === keyOf(subnetId));
       return {
         id: subnetId,
@@ -160,20 +167,30 @@ export async function getExistingNetwork(
         routeTable: properties.routeTable?.id,
         gateway: properties.natGateway?.id,
         free: usage === undefined ? 0 : usage.limit - usage.currentValue,
+        // A right at the subnet does not show at the network.
+        permissions: await permissionsAt(arm, subnetId),
       };
-    });
+    }),
+  );
+  const unreadable: string[] = [];
+  const read: Read = async (one, example) => {
+    const answer = await arm.getIfReadable(one, networkVersion, example);
+    if (answer !== "unreadable") return answer;
+    unreadable.push(one);
+    return undefined;
+  };
   const [rules, routes, egress] = await Promise.all([
     ofEach(
       subnets.map(({ securityGroup }) => securityGroup),
-      (one) => rulesOf(arm, one),
+      (one) => rulesOf(read, one),
     ),
     ofEach(
       subnets.map(({ routeTable }) => routeTable),
-      (one) => routesOf(arm, one),
+      (one) => routesOf(read, one),
     ),
     ofEach(
       subnets.map(({ gateway }) => gateway),
-      (one) => gatewayOf(arm, one),
+      (one) => gatewayOf(read, one),
     ),
   ]);
   return {
@@ -191,8 +208,12 @@ export async function getExistingNetwork(
     rules,
     routes,
     egress,
+    unreadable,
   };
 }
+
+/** Asks for a resource; undefined where there is none, or none that the login may read. */
+type Read = <T>(id: string, example: Example<T>) => Promise<T | undefined>;
 
 async function ofEach<T>(
   ids: readonly (string | undefined)[],
@@ -202,32 +223,28 @@ async function ofEach<T>(
   return new Map(await Promise.all(distinct.map(async (id) => [id, await ask(id)] as const)));
 }
 
-async function rulesOf(arm: ArmClient, id: string): Promise<SecurityRule[]> {
-  const group = await arm.get<{
+async function rulesOf(read: Read, id: string): Promise<SecurityRule[]> {
+  const group = await read<{
     properties: { securityRules?: SecurityRule[]; defaultSecurityRules?: SecurityRule[] };
-  }>(id, networkVersion, { properties: {} });
+  }>(id, { properties: {} });
   const { securityRules = [], defaultSecurityRules = [] } = group?.properties ?? {};
   return [...securityRules, ...defaultSecurityRules];
 }
 
-async function routesOf(arm: ArmClient, id: string): Promise<readonly Route[]> {
-  const table = await arm.get<{ properties: { routes?: Route[] } }>(id, networkVersion, {
-    properties: {},
-  });
+async function routesOf(read: Read, id: string): Promise<readonly Route[]> {
+  const table = await read<{ properties: { routes?: Route[] } }>(id, { properties: {} });
   return table?.properties.routes ?? [];
 }
 
-async function gatewayOf(arm: ArmClient, id: string): Promise<Gateway> {
-  const gateway = await arm.get<{
+async function gatewayOf(read: Read, id: string): Promise<Gateway> {
+  const gateway = await read<{
     zones?: string[];
     properties: { publicIpAddresses?: Ref[]; publicIpPrefixes?: Ref[] };
-  }>(id, networkVersion, { properties: {} });
+  }>(id, { properties: {} });
   const { publicIpAddresses = [], publicIpPrefixes = [] } = gateway?.properties ?? {};
   const found = await Promise.all(
     [...publicIpAddresses, ...publicIpPrefixes].map((one) =>
-      arm.get<{ properties: { ipAddress?: string; ipPrefix?: string } }>(one.id, networkVersion, {
-        properties: {},
-      }),
+      read<{ properties: { ipAddress?: string; ipPrefix?: string } }>(one.id, { properties: {} }),
     ),
   );
   const [zone, ...others] = gateway?.zones ?? [];

@@ -88,8 +88,7 @@ export async function placed(
   const next = async (subnetId: string): Promise<string | undefined> => {
     const subnet = network.subnets.get(keyOf(subnetId));
     if (subnet === undefined) return undefined;
-    const search =
-      searches.get(subnet.id) ?? freeIn(subnet.ranges[0]!, network.id, taken, connection);
+    const search = searches.get(subnet.id) ?? freeIn(subnet.ranges, network.id, taken, connection);
     searches.set(subnet.id, search);
     return (await search.next()).value;
   };
@@ -97,16 +96,30 @@ export async function placed(
   const result: MachinePlan[] = [];
   for (const machine of machines) {
     const subnetId = subnetIdOf(settings, machine.zone);
-    const [subnetCidr] = network.subnets.get(keyOf(subnetId))?.ranges ?? [];
-    const address = kept.get(machine.name) ?? (await next(subnetId));
-    // Refused by network-requests.ts.
-    if (subnetCidr === undefined || address === undefined) return { machines };
+    const ranges = network.subnets.get(keyOf(subnetId))?.ranges ?? [];
+    // Where there is none, network-requests.ts refuses it.
+    const address = kept.get(machine.name) ?? (await next(subnetId)) ?? machine.address;
+    const subnetCidr = ranges.find((range) => isIn(range, address)) ?? machine.subnetCidr;
     result.push({ ...machine, subnetCidr, address });
   }
   return { machines: result, apiAddress };
 }
 
+const isIn = (range: string, address: string): boolean =>
+  new Address4(address).isInSubnet(new Address4(range));
+
+/** A subnet that became too small may have got another range. */
 async function* freeIn(
+  ranges: readonly string[],
+  network: string,
+  taken: ReadonlySet<string>,
+  connection: AzureConnection,
+): AsyncGenerator<string, undefined> {
+  for (const range of ranges) yield* freeInRange(range, network, taken, connection);
+  return undefined;
+}
+
+async function* freeInRange(
   range: string,
   network: string,
   taken: ReadonlySet<string>,

@@ -35,7 +35,9 @@ function needsOf(settings: Settings, subscriptionId: string): Need[] {
         ...(isOwnGroup && {
           "create resource groups": "Microsoft.Resources/subscriptions/resourceGroups/write",
         }),
-        "create networks": "Microsoft.Network/virtualNetworks/write",
+        ...(settings.nodeSubnets.length === 0 && {
+          "create networks": "Microsoft.Network/virtualNetworks/write",
+        }),
         "create machines": "Microsoft.Compute/virtualMachines/write",
       },
     },

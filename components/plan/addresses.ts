@@ -1,9 +1,12 @@
-import { MachinePlan } from "../settings/topology";
+import type { Settings } from "../settings/settings";
+import type { MachinePlan } from "../settings/topology";
 
 /** Where a machine is, by the stack's outputs. */
 export interface PlacedMachine {
   readonly name: string;
   readonly address: string;
+  /** As the label of its Node has it, such as westeurope-1. */
+  readonly zone?: string;
 }
 
 /**
@@ -15,13 +18,19 @@ export interface PlacedMachine {
  * goes at the end of an update.
  */
 export function addressProblems(
-  machines: readonly Pick<MachinePlan, "name" | "address">[],
+  machines: readonly Pick<MachinePlan, "name" | "address" | "zone">[],
   placed: readonly PlacedMachine[],
+  { location }: Pick<Settings, "location">,
 ): string[] {
-  const moves = machines.flatMap(({ name, address }) => {
+  const moves = machines.flatMap(({ name, address, zone: number }) => {
+    const zone = `${location}-${number}`;
     const before = placed.find((one) => one.name === name);
     if (before !== undefined && before.address !== address) {
       return [`${name} would move from ${before.address} to ${address}`];
+    }
+    // In a subnet of others an address says nothing of the zone.
+    if (before !== undefined && (before.zone ?? zone) !== zone) {
+      return [`${name}, which is at ${address}, would move from ${before.zone} to ${zone}`];
     }
     const holder = placed.find((one) => one.address === address && one.name !== name);
     return holder === undefined ? [] : [`${name} would get ${address}, which ${holder.name} has`];

@@ -159,7 +159,7 @@ export function decide(observed: Observed): Decision {
       ...(exists
         ? [
             ...fixedProblems(settings, fixedInAzure(azure, settings)),
-            ...addressProblems(machines, previous.placed),
+            ...addressProblems(machines, previous.placed, settings),
             ...versionProblems(observed, { controlPlanes, created, changes, current }),
           ]
         : []),

@@ -120,12 +120,15 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
       is: `Azure has no subnet ${id}, or this login does not see it`,
       ask: `the subnet ${nameOf(id)}, and the role Reader on ${nameOf(parseSubnet(id)!.networkId)} for who runs Pulumi`,
     }));
-  if (network === undefined) return missing;
+  const elsewhere = subscriptionOf(settings, asks.subscriptionId);
+  if (network === undefined) return [...missing, ...elsewhere];
   const subnets = ids.flatMap((id) => network.subnets.get(keyOf(id)) ?? []);
   return [
     ...missing,
-    ...placeOf(settings, network, asks.subscriptionId),
-    ...rightsIn(settings, network),
+    ...placeOf(settings, network),
+    ...elsewhere,
+    ...unreadableOf(network),
+    ...rightsIn(settings, network, subnets),
     ...overlaps(settings, network),
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
@@ -134,12 +137,8 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
   ];
 }
 
-const placeOf = (
-  { location }: Settings,
-  network: ExistingNetwork,
-  subscriptionId: string,
-): Request[] => [
-  ...(network.location === location
+const placeOf = ({ location }: Settings, network: ExistingNetwork): Request[] =>
+  network.location === location
     ? []
     : [
         {
@@ -147,29 +146,50 @@ const placeOf = (
           ask: `a network in ${location}, in place of ${nameOf(network.id)}`,
           fix: `take the network's region (pulumi config set location ${network.location})`,
         },
-      ]),
-  ...(keyOf(network.id).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)
-    ? []
-    : [
-        {
-          is: `the network ${network.id} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
-          fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
-        },
-      ]),
-];
+      ];
 
-function rightsIn(settings: Settings, { id, permissions }: ExistingNetwork): Request[] {
+function subscriptionOf({ nodeSubnets }: Settings, subscriptionId: string): Request[] {
+  const { networkId } = parseSubnet(nodeSubnets[0]!)!;
+  if (keyOf(networkId).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)) return [];
+  return [
+    {
+      is: `the network ${networkId} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
+      fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
+    },
+  ];
+}
+
+/** What the subnets refer to may be in other groups than the network. */
+const unreadableOf = ({ unreadable }: ExistingNetwork): Request[] =>
+  unreadable.map((id) => ({
+    is: `the login may not read ${id}, so that nobody knows whether it lets pass what a cluster needs`,
+    ask: `the role Reader on ${id} for who runs Pulumi`,
+  }));
+
+function rightsIn(
+  settings: Settings,
+  { id, permissions }: ExistingNetwork,
+  subnets: readonly ExistingSubnet[],
+): Request[] {
   const may = (action: string) => isAllowed(permissions, action);
   const isZoneMade = settings.apiAccess === "private" && settings.apiName === "";
   const name = nameOf(id);
-  const roleWith = (action: string) =>
-    `a role with ${action} on ${name} for who runs Pulumi, such as Network Contributor`;
+  const roleWith = (action: string, on = name) =>
+    `a role with ${action} on ${on} for who runs Pulumi, such as Network Contributor`;
   const join = "Microsoft.Network/virtualNetworks/subnets/join/action";
   const link = "Microsoft.Network/virtualNetworks/join/action";
+  const closed = may(join)
+    ? []
+    : subnets.filter((one) => !isAllowed(one.permissions, join)).map((one) => one.name);
   return [
-    ...(may(join)
+    ...(closed.length === 0
       ? []
-      : [{ is: `the login may not put machines into ${name}`, ask: roleWith(join) }]),
+      : [
+          {
+            is: `the login may not put machines into ${listed(closed)}`,
+            ask: roleWith(join, `the subnet${closed.length > 1 ? "s" : ""} ${listed(closed)}`),
+          },
+        ]),
     ...(!isZoneMade || may(link)
       ? []
       : [

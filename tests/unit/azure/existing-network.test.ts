@@ -17,7 +17,7 @@ const subnets = ["a", "b"].map((name) => `${vnet}/subnets/${name}`);
 const standard = { name: "Standard" };
 
 /** What a network team has made: a subnet with all that a cluster needs, and a bare one. */
-async function make(arm: ResourceManager): Promise<void> {
+async function make(arm: ResourceManager, second: object): Promise<void> {
   const put = (id: string, body: object) => arm.put(id, { location, ...body });
   await arm.put(group, { location });
   await put(inNetwork("networkSecurityGroups/guard"), {});
@@ -41,7 +41,7 @@ async function make(arm: ResourceManager): Promise<void> {
     routeTable: { id: inNetwork("routeTables/table") },
     natGateway: { id: inNetwork("natGateways/out") },
   });
-  await arm.put(subnets[1]!, { addressPrefix: "10.1.2.0/28" });
+  await arm.put(subnets[1]!, { addressPrefix: "10.1.2.0/28", ...second });
   await put(inNetwork("networkInterfaces/theirs"), {
     ipConfigurations: [
       {
@@ -59,9 +59,10 @@ const settings = {
 
 async function withNetwork<T>(
   work: (connection: { arm: ArmClient; subscriptionId: string; tenantId: string }) => Promise<T>,
+  second: object = {},
 ): Promise<T> {
   const { arm } = newArm();
-  await make(arm);
+  await make(arm, second);
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
@@ -101,6 +102,41 @@ it("finds no network where Azure has none", async () => {
   expect(
     await withNetwork((connection) => getExistingNetwork({ nodeSubnets }, connection)),
   ).toBeUndefined();
+});
+
+it("finds none that the login may not read, and says what of its parts that may not", async () => {
+  const from = (refused: string) =>
+    withNetwork(({ arm, ...rest }) => {
+      const { get } = arm;
+      jest
+        .spyOn(arm, "get")
+        .mockImplementation((path, ...more) =>
+          path.toLowerCase() === refused.toLowerCase()
+            ? Promise.reject(new Error(`${path}: 403 AuthorizationFailed`))
+            : get.call(arm, path, ...more),
+        );
+      return getExistingNetwork(settings, { arm, ...rest });
+    });
+  const guard = inNetwork("networkSecurityGroups/guard").toLowerCase();
+
+  expect(await from(vnet)).toBeUndefined();
+  expect(await from(guard)).toMatchObject({ unreadable: [guard], rules: new Map([[guard, []]]) });
+});
+
+it("asks what the login may do in each subnet", async () => {
+  const network = await withNetwork((connection) => {
+    jest
+      .spyOn(connection.arm, "list")
+      .mockImplementation(async (path: string) =>
+        path.startsWith(`${subnets[1]}/providers`) ? [{ actions: ["*"] }] : [],
+      );
+    return getExistingNetwork(settings, connection);
+  });
+
+  expect([...network!.subnets.values()].map(({ permissions }) => permissions)).toEqual([
+    [],
+    [{ actions: ["*"] }],
+  ]);
 });
 
 type Change = { readonly apiAccess?: "private"; readonly nodeSubnets?: string[] };
@@ -198,3 +234,21 @@ it.each([
     });
   },
 );
+
+it("goes on in a subnet's second range where the first one is full", async () => {
+  const ranges = { addressPrefix: undefined, addressPrefixes: ["10.1.2.0/29", "10.1.3.0/28"] };
+  const full = ["10.1.2.4", "10.1.2.5", "10.1.2.6"].map((address, at) => ({
+    ...{ name: `zoned-test-old-${at}`, address },
+  }));
+  const machines = await withNetwork(async (connection) => {
+    const network = await getExistingNetwork(settings, connection);
+    const planned = machinesOf(settings);
+    const old = full.map((one) => ({ ...planned[1]!, ...one }));
+    const known = { settings, network, shown: new Map(), before: { machines: full } };
+    return (await placed([...old, ...planned], known, connection)).machines;
+  }, ranges);
+
+  expect(machines.find(({ name }) => name === "zoned-test-cp-2")).toMatchObject({
+    ...{ address: "10.1.3.14", subnetCidr: "10.1.3.0/28" },
+  });
+});

@@ -152,6 +152,17 @@ describe("of a login's rights", () => {
     ]);
   });
 
+  it("asks for no right to make networks where machines are in subnets of others", async () => {
+    const reader = [{ actions: ["*/read"] }];
+    const nodeSubnets = ["/subscriptions/s/resourceGroups/g/providers/of/their/subnet"];
+    const { problems } = await withAzure(
+      { permissions: reader, inGroup: reader },
+      { resourceGroup: "platform", servicePrincipal, nodeSubnets },
+    );
+
+    expect(problems).toEqual([expect.stringMatching(/^the login may not create machines in /)]);
+  });
+
   it("names all that a reader lacks, with the role for each", async () => {
     const { problems } = await withAzure({ permissions: [{ actions: ["*/read"] }] });
 

@@ -8,8 +8,9 @@ const two = [
   { ...pool, name: "two", count: 2 },
 ];
 const settings = { ...validSettings, workerPools: two };
+const labelled = machinesOf(settings).map((one) => ({ ...one, zone: `westeurope-${one.zone}` }));
 const problem = (change: Partial<Settings>) =>
-  addressProblems(machinesOf({ ...settings, ...change }), machinesOf(settings)).join();
+  addressProblems(machinesOf({ ...settings, ...change }), labelled, settings).join();
 
 it.each<[string, Partial<Settings>]>([
   ["other counts", { controlPlaneCount: 5, workerPools: [{ ...two[0]!, count: 3 }, two[1]!] }],
@@ -43,4 +44,17 @@ it.each<[string, Partial<Settings>, RegExp[]]>([
   ],
 ])("moves no machine: refuses %s", (_, change, says) => {
   for (const text of says) expect(problem(change)).toMatch(text);
+});
+
+it("moves no machine whose address stays to another zone, as in subnets of others", () => {
+  const [machine] = machinesOf(settings).map((one) => ({ ...one, address: "10.1.1.14" }));
+  const before = { name: machine!.name, address: "10.1.1.14" };
+  const problemIn = (zone?: string) =>
+    addressProblems([machine!], [{ ...before, zone }], settings).join();
+
+  expect(problemIn(`westeurope-${machine!.zone}`)).toBe("");
+  expect(problemIn()).toBe("");
+  expect(problemIn("westeurope-3")).toMatch(
+    /^.*test-cp-1, which is at 10\.1\.1\.14, would move from westeurope-3 to westeurope-1/,
+  );
 });

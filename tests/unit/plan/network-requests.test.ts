@@ -55,7 +55,7 @@ const rules: readonly SecurityRule[] = [
 
 const subnetOf = (name: string, range: string): ExistingSubnet => ({
   ...{ id: `${id}/subnets/${name}`, name, ranges: [range], delegations: [], free: 100 },
-  ...{ securityGroup: guard, gateway: nat },
+  ...{ securityGroup: guard, gateway: nat, permissions: [] },
 });
 
 const network: ExistingNetwork = {
@@ -67,6 +67,7 @@ const network: ExistingNetwork = {
   rules: new Map([[guard, rules]]),
   routes: new Map(),
   egress: new Map([[nat, { ranges: ["20.0.0.1/32"] }]]),
+  unreadable: [],
 };
 
 const created = [{ zone: "1" }, { zone: "2" }, { zone: "2" }];
@@ -433,13 +434,50 @@ it("wants a network of the cluster's subscription", () => {
     problems: [expect.stringMatching(/is in another subscription than the cluster, 00000000-/)],
     letter: [],
   });
+  expect(networkProblems(settings, { ...asked, network: undefined }).problems).toContainEqual(
+    expect.stringMatching(/is in another subscription/),
+  );
+});
+
+it("asks for Reader on what belongs to a subnet and may not be read", () => {
+  expect(problemsOf({ unreadable: [guard], rules: new Map([[guard, []]]) })).toEqual([
+    expect.stringMatching(/may not read .*: ask for the role Reader on .*guard for who runs/),
+  ]);
+});
+
+it("is content with the right to put machines into the subnets alone", () => {
+  const reader = [{ actions: ["*/read"], notActions: [] }];
+  const join = { actions: ["Microsoft.Network/virtualNetworks/subnets/join/action"] };
+  const [a, b] = [...network.subnets.values()];
+  const saidWith = (...permissions: ExistingSubnet["permissions"][]) =>
+    problemsOf(
+      {
+        permissions: reader,
+        subnets: new Map(
+          [a!, b!].map((one, at) => [
+            one.id.toLowerCase(),
+            { ...one, permissions: permissions[at]! },
+          ]),
+        ),
+      },
+      { identityId: "/an/identity" },
+    );
+
+  expect(saidWith([join], [join])).toEqual([]);
+  expect(saidWith([join], reader)).toEqual([
+    expect.stringMatching(/may not put machines into b: .*join\/action on the subnet b for/),
+  ]);
 });
 
 it("asks for the rights that the login lacks in the network", () => {
-  const reader = { permissions: [{ actions: ["*/read"], notActions: [] }] };
+  const permissions = [{ actions: ["*/read"], notActions: [] }];
+  const subnets = new Map([...network.subnets].map(([key, one]) => [key, { ...one, permissions }]));
+  const reader = { permissions, subnets };
 
   expect(problemsOf(reader)).toEqual([
-    expect.stringMatching(/may not put machines into .*subnets\/join\/action/),
+    expect.stringMatching(
+      /may not put machines into a and b: .*subnets\/join\/action on the subnets a and b/,
+    ),
     expect.stringMatching(/may not assign roles in .*config set identityId/),
   ]);
   expect(problemsOf(reader, { identityId: "/an/identity" })).toHaveLength(1);
@@ -458,18 +496,19 @@ it("has everything that is wrong at once, and each of its asks once in the text"
       ...{ access: "Deny", priority: 100 + at },
     }),
   );
+  const permissions = [{ actions: ["*/read"], notActions: [] }];
   const [a, b] = [...network.subnets.values()] as [ExistingSubnet, ExistingSubnet];
   const firewall = leavingBy("VirtualAppliance");
   const wrong: ExistingNetwork = {
     ...{ ...network, ...firewall, location: "northeurope" },
     ranges: [...network.ranges, "10.244.0.0/16"],
-    permissions: [{ actions: ["*/read"], notActions: [] }],
+    permissions,
     subnets: new Map([
       [
         ids[0].toLowerCase(),
-        { ...a, delegations: ["Microsoft.Web/serverFarms"], routeTable: table, free: 2 },
+        { ...a, permissions, delegations: ["Microsoft.Web/farms"], routeTable: table, free: 2 },
       ],
-      [ids[1].toLowerCase(), { ...b, securityGroup: undefined, gateway: undefined }],
+      [ids[1].toLowerCase(), { ...b, permissions, securityGroup: undefined, gateway: undefined }],
     ]),
     rules: new Map([[guard, [...closed, ...rules]]]),
   };
@@ -480,7 +519,7 @@ it("has everything that is wrong at once, and each of its asks once in the text"
   const kinds = [
     /no subnet .*\/c,/,
     /spoke is in northeurope/,
-    /may not put machines into spoke/,
+    /may not put machines into a and b/,
     /may not assign roles/,
     /podCidr is 10\.244\.0\.0\/16/,
     /a is delegated/,

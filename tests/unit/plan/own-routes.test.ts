@@ -57,7 +57,7 @@ describe("in subnets of others", () => {
   });
   const subnet = (id: string, routeTable: string | undefined, gateway?: string) => ({
     ...{ id, name: id.at(-1)!, ranges: [], delegations: [], free: 100 },
-    ...{ routeTable, gateway },
+    ...{ routeTable, gateway, permissions: [] },
   });
   const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
     ...{ id: "/networks/spoke", location: "westeurope", ranges: [], dnsServers: [] },
@@ -69,6 +69,7 @@ describe("in subnets of others", () => {
     ]),
     permissions: [],
     egress: new Map(),
+    unreadable: [],
   });
   const said = (apiAccess: "public" | "private", ...subnets: ReturnType<typeof subnet>[]) =>
     ownRoutesWarnings({ ...given, apiAccess }, created, network(...subnets));
