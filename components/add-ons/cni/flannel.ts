@@ -168,7 +168,7 @@ function daemonSetSpec(apiServer: ApiServer) {
         hostNetwork: true,
         nodeSelector: { "kubernetes.io/os": "linux" },
         priorityClassName: "system-node-critical",
-        tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+        tolerations: [{ operator: "Exists" }],
         serviceAccountName: "flannel",
         containers: [
           {

@@ -58,7 +58,7 @@ describe("Flannel", () => {
 
     expect(inputs.spec.template.spec).toMatchObject({
       hostNetwork: true,
-      tolerations: [{ operator: "Exists", effect: "NoSchedule" }],
+      tolerations: [{ operator: "Exists" }],
     });
     expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
   });
