@@ -1,9 +1,10 @@
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { type ExistingNetwork, networkScopes } from "./azure/existing-network";
+import { type ExistingNetwork, keyOf, networkScopes } from "./azure/existing-network";
 import type { Registry } from "./azure/registries";
 import type { ClusterGroup } from "./cluster-group";
+import { digest } from "./digest";
 import { Identity } from "./identity";
 import type { KubeletIdentity } from "./kubelet-identity";
 import { guid, Roles } from "./roles";
@@ -121,9 +122,10 @@ export class RoleAssignments extends pulumi.ComponentResource {
       assign("encryption-set", diskEncryptionSetId, role(builtIn.reader));
     }
 
-    // Nor there, in the network of others.
+    // Nor there, in the network of others. A security group may be called as the network, or as one of another group.
     for (const scope of networkScopes(existingNetwork)) {
-      assign(`network-${scope.split("/").at(-1)}`, scope, roles.usesNetwork!);
+      const hash = digest(keyOf(scope)).slice(0, 8);
+      assign(`network-${scope.split("/").at(-1)}-${hash}`, scope, roles.usesNetwork!);
     }
 
     assign("zones", subscription, roles.readsProviders!);

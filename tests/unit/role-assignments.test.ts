@@ -210,6 +210,25 @@ it("may use a network of others, and change nothing of it but its security group
   expect(isAllowed("Microsoft.Network/networkSecurityGroups/delete", guard)).toBe(false);
 });
 
+it("tells a network and security groups of others apart where they are called the same", async () => {
+  const inGroup = (group: string, type: string) =>
+    `/resourceGroups/${group}/providers/Microsoft.Network/${type}/spoke`;
+  const id = inGroup("network", "virtualNetworks");
+  const guards = ["network", "other"].map((group) => inGroup(group, "networkSecurityGroups"));
+  const existingNetwork = {
+    id,
+    rules: new Map(guards.map((guard) => [guard, []])),
+  } as unknown as ExistingNetwork;
+  const change = { nodeSubnets: [`${id}/subnets/nodes`] };
+  const { recorder } = await build({ change, existingNetwork });
+
+  const names = (await recorder.of(assignment))
+    .filter(({ inputs }) => [id, ...guards].includes(inputs.scope))
+    .map(({ name }) => name);
+  expect(names).toHaveLength(3);
+  expect(new Set(names).size).toBe(3);
+});
+
 it("may become root on no machine, take none away, and give nobody rights", async () => {
   const isAllowed = await rights();
 
