@@ -165,13 +165,20 @@ const localDiskSizes: Readonly<Record<LocalDisk, readonly [name: string, perGib:
 /** What a machine with Trusted Launch keeps there for the state of its firmware. */
 const firmwareGib = 1;
 
+/**
+ * Of an OS disk of the host's own, whatever the host has.
+ *
+ * @see https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks-faq
+ */
+const mostGib = 2040;
+
 /** How many GiB an OS disk can have on this one. */
 function localRoom(sku: Sku, disk: LocalDisk): number {
   const [name, perGib] = localDiskSizes[disk];
   const placements = capability(sku, "SupportedEphemeralOSDiskPlacements")?.split(",") ?? [];
   const isSupported = placements.some((one) => one.trim() === disk.toLowerCase());
   const size = Math.floor(Number(capability(sku, name) ?? 0) / perGib);
-  return isSupported ? Math.max(0, size - firmwareGib) : 0;
+  return isSupported ? Math.min(mostGib, Math.max(0, size - firmwareGib)) : 0;
 }
 
 function localDiskMisfits(

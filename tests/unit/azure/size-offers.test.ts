@@ -216,6 +216,11 @@ describe("an OS disk of the host's own", () => {
     NvmeDiskSizeInMiB: String(110 * 1024),
   });
 
+  const large = local({
+    SupportedEphemeralOSDiskPlacements: "NvmeDisk",
+    NvmeDiskSizeInMiB: String(3600 * 1024),
+  });
+
   it.each<[string, Sku, MachinePlan["ephemeralOsDisk"], number, RegExp | undefined]>([
     ["that fits beside Trusted Launch's GiB", both, "ResourceDisk", 74, undefined],
     ["that does not", both, "ResourceDisk", 75, /has 74 GiB of ResourceDisk for an OS disk of 75/],
@@ -223,6 +228,8 @@ describe("an OS disk of the host's own", () => {
     ["of a larger cache", both, "CacheDisk", 64, /has 49 GiB .*, but ResourceDisk of 74 GiB \(pul/],
     ["of NVMe where there is none", both, "NvmeDisk", 30, /has no NvmeDisk .* but CacheDisk of 49/],
     ["of NVMe", nvme, "NvmeDisk", 109, undefined],
+    ["as large as Azure takes one", large, "NvmeDisk", 2040, undefined],
+    ["larger than Azure takes one", large, "NvmeDisk", 2041, /has 2040 GiB of NvmeDisk for an OS/],
     ["of a size without", good, "ResourceDisk", 30, /has no ResourceDisk for an OS disk \(ephem/],
     ["in Azure's storage", good, undefined, 4095, undefined],
   ])("%s", (_, sku, ephemeralOsDisk, osDiskSizeGb, says) => {
