@@ -1,8 +1,9 @@
 import type { Settings } from "../settings/settings";
 import type { PayloadFile } from "./payload-file";
 
-/** By which a kubelet knows Docker Hub, whatever images call it. */
-const dockerHub = "index.docker.io";
+/** A kubelet looks for docker.io/team/app by that name, and then for index.docker.io alone. */
+const keyOf = (host: string): string =>
+  host === "docker.io" ? "index.docker.io" : host.replace(/^index\.docker\.io\//, "docker.io/");
 
 /**
  * What a kubelet logs in to registries with, in the folder where it looks by itself, every five minutes.
@@ -14,9 +15,7 @@ export function registryCredentialFiles({
 }: Pick<Settings, "registryCredentials">): PayloadFile[] {
   const all = Object.entries(registryCredentials);
   if (all.length === 0) return [];
-  const auths = Object.fromEntries(
-    all.map(([host, login]) => [host.replace(/^docker\.io(?=\/|$)/, dockerHub), login]),
-  );
+  const auths = Object.fromEntries(all.map(([host, login]) => [keyOf(host), login]));
   const content = JSON.stringify({ auths });
   return [{ path: "/var/lib/kubelet/config.json", mode: "0600", content }];
 }

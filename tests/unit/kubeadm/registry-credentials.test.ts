@@ -9,9 +9,11 @@ it("brings a kubelet nothing without credentials", () => {
 it.each([
   ["ghcr.io", "ghcr.io"],
   ["registry.example:5000/team", "registry.example:5000/team"],
-  // The only name by which a kubelet looks for it.
+  // A kubelet looks for docker.io/team/app by its own name, and then for the host by this one.
   ["docker.io", "index.docker.io"],
-  ["docker.io/team", "index.docker.io/team"],
+  ["docker.io/team", "docker.io/team"],
+  ["index.docker.io", "index.docker.io"],
+  ["index.docker.io/team", "docker.io/team"],
 ])("logs in to %s where a kubelet looks, for root alone", (host, key) => {
   const [file] = registryCredentialFiles({ registryCredentials: { [host]: login } });
 
