@@ -45,13 +45,26 @@ const decided: readonly (readonly [property: RegExp, by: string])[] = [
   ],
 ];
 
-/** The way on without anything public, by what is not allowed. */
-const withoutPublic: readonly (readonly [type: RegExp, by: string])[] = [
+/** The way on without it, by what is not allowed. */
+const without: readonly (readonly [type: RegExp, by: string])[] = [
   [
     /\/publicIPAddresses$/i,
     `apiAccess to private and egress to none (${toSet("apiAccess", "private")}; ${toSet("egress", "none")})`,
   ],
   [/\/natGateways$/i, `egress to none (${toSet("egress", "none")})`],
+  [
+    /\/(virtualNetworks|networkSecurityGroups|routeTables)$/i,
+    `nodeSubnets to subnets that exist already (${toSet("nodeSubnets[0]", "ID")})`,
+  ],
+  [/\/privateDnsZones$/i, `apiName to a name in DNS of your own (${toSet("apiName", "NAME")})`],
+  [
+    /\/userAssignedIdentities$/i,
+    `identityId, and kubeletIdentityId where there are registries, to identities that exist already (${toSet("identityId", "ID")}; ${toSet("kubeletIdentityId", "ID")})`,
+  ],
+  [
+    /\/resourceGroups$/i,
+    `resourceGroup to one that exists already (${toSet("resourceGroup", "NAME")})`,
+  ],
 ];
 
 /** The settings that decide what was compared, each as the end of a sentence that begins with "Set". */
@@ -66,7 +79,7 @@ export function settingsFor(comparisons: readonly Comparison[]): string[] {
     const type = field === "type" ? String(one.expressionValue) : "";
     return [
       ...decided.filter(([property]) => property.test(field)),
-      ...withoutPublic.filter(([of]) => of.test(type)),
+      ...without.filter(([of]) => of.test(type)),
     ].map(([, by]) => by);
   });
   return [...new Set(found)];

@@ -80,6 +80,24 @@ it("names the way on without public addresses where these are not allowed", () =
   expect(problem).toContain("pulumi config set apiAccess private; pulumi config set egress none");
 });
 
+it.each([
+  ["Microsoft.Network/virtualNetworks", "--path 'nodeSubnets[0]' ID"],
+  ["Microsoft.Network/networkSecurityGroups", "--path 'nodeSubnets[0]' ID"],
+  ["Microsoft.Network/routeTables", "--path 'nodeSubnets[0]' ID"],
+  ["Microsoft.Network/privateDnsZones", "apiName NAME"],
+  [
+    "Microsoft.ManagedIdentity/userAssignedIdentities",
+    "identityId ID; pulumi config set kubeletIdentityId ID",
+  ],
+  ["Microsoft.Resources/subscriptions/resourceGroups", "resourceGroup NAME"],
+])("names what takes one that is there where %s are not allowed", (type, command) => {
+  const isType = { ...isAddress, expressionValue: type, targetValue: [type] };
+
+  const [problem] = policyProblems({ violations: [violation(type, [isType])] });
+
+  expect(problem).toContain(`(pulumi config set ${command})`);
+});
+
 it("leaves an exemption alone where no setting decides it", () => {
   const forwards = { path: "properties.enableIPForwarding", expressionValue: true };
 
