@@ -8,6 +8,7 @@ import { digest } from "./digest";
 import { Identity } from "./identity";
 import type { KubeletIdentity } from "./kubelet-identity";
 import { guid, Roles } from "./roles";
+import { hasOwnKubeletIdentity } from "./settings/own-identity";
 import { Settings } from "./settings/settings";
 
 /** Azure's built-in roles by the ids that every tenant has. */
@@ -78,8 +79,8 @@ export interface RoleAssignmentsArgs {
 export class RoleAssignments extends pulumi.ComponentResource {
   constructor(name: string, args: RoleAssignmentsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:RoleAssignments", name, {}, opts);
-    const { resourceGroup, roles, identity, settings, existingNetwork, subscriptionId, after } =
-      args;
+    const { resourceGroup, roles, identity, kubeletIdentity, settings, existingNetwork } = args;
+    const { subscriptionId, after } = args;
     this.letKubeletsPull(name, args);
     const { principalId, resourceId } = identity;
     if (principalId === undefined || resourceId === undefined) {
@@ -108,6 +109,15 @@ export class RoleAssignments extends pulumi.ComponentResource {
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
     assign("itself", resourceId, role(builtIn.managedIdentityOperator), inGroup);
+    // Machines have this one, too. One of others may not be this login's to assign roles at.
+    if (hasOwnKubeletIdentity(settings)) {
+      assign(
+        "kubelets",
+        kubeletIdentity.resourceId!,
+        role(builtIn.managedIdentityOperator),
+        inGroup,
+      );
+    }
 
     // Not with the group: the container lies in another one.
     const container = settings.etcdBackups?.container;

@@ -84,7 +84,7 @@ export function neededRights(
   network?: ExistingNetwork,
 ): NeededRight[] {
   const { cloudProvider, diskDriver, diskEncryptionSetId, etcdBackups, identityId } = settings;
-  const { autoRepair } = settings;
+  const { autoRepair, kubeletIdentityId } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
   const container = etcdBackups?.container;
@@ -105,11 +105,16 @@ export function neededRights(
         builtIn: "Reader",
         actions: ["Microsoft.Compute/diskEncryptionSets/read"],
       },
-    isUsed && {
-      scope: identityId,
-      builtIn: "Managed Identity Operator",
-      actions: ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"],
-    },
+    // Those of machines.
+    ...[identityId, kubeletIdentityId].map(
+      (scope): NeededRight | false =>
+        isUsed &&
+        scope !== "" && {
+          scope,
+          builtIn: "Managed Identity Operator",
+          actions: ["Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"],
+        },
+    ),
     cloudProvider && {
       scope: subscription,
       actions: ["Microsoft.Resources/subscriptions/providers/read"],

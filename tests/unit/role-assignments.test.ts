@@ -437,6 +437,17 @@ it("lets kubelets pull from a registry of any subscription, by an identity that 
   expect(await valueOf(kubeletIdentity.resourceId!)).toBe("/ids/kubelets-identity");
 });
 
+it("may leave kubelets' identity on a machine to which it attaches a disk", async () => {
+  const { recorder, resourceGroup } = await build(withRegistry);
+
+  const [found, ...others] = (await recorder.of(assignment)).filter(
+    ({ inputs }) => inputs.scope === "/ids/kubelets-identity",
+  );
+  expect(others).toEqual([]);
+  expect(found!.inputs.roleDefinitionId).toMatch(/\/f1a07417-d97a-45cb-824c-7a7467783830$/);
+  expect(found!.opts.deletedWith).toBe(resourceGroup.own);
+});
+
 it.each([{ identityId: theirs }, {}])(
   "assigns kubelets no role where others give their identity, with %j",
   async (change) => {

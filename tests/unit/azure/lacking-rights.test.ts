@@ -127,6 +127,14 @@ it("wants the disk encryption set to be read, by who makes or attaches disks alo
   );
 });
 
+it("wants kubelets' identity of others, which machines carry too, to stay on them", async () => {
+  const kubeletIdentityId = identityId.replace(/kubernetes$/, "kubelets");
+
+  const text = await saidOf([[group, contributor]], { settings: { kubeletIdentityId } });
+
+  expect(rolesIn(text)).toContain("Managed Identity Operator at kubelets");
+});
+
 it("has one role made for the same actions, wherever it is assigned", async () => {
   const inNetwork = (path: string) => `${subscriptionPath}/resourceGroups/theirs/${path}`;
   const network = {
