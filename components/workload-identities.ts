@@ -8,11 +8,12 @@ import type { Shown } from "./azure/shown";
 import type { WorkloadClients } from "./azure/workload-clients";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
+import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/federation";
 import { parseIdentity } from "./settings/identity-id";
-import { azureName } from "./settings/rules/workload-identities";
+import { azureName, roleKey } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import {
   discoveryDocument,
@@ -44,6 +45,10 @@ interface Login extends IdentityPlace {
 }
 
 type Account = Pick<WorkloadIdentity, "namespace" | "serviceAccount">;
+
+/** Neither name can have an underscore. */
+const resourceNameOf = (name: string, { namespace, serviceAccount }: Account): string =>
+  `${name}-${namespace}_${serviceAccount}`;
 
 /**
  * What Entra needs to take tokens of service accounts for those of managed identities: the issuer's documents,
@@ -141,7 +146,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
   ): pulumi.Resource {
     const { settings } = this.args;
     return new managedidentity.FederatedIdentityCredential(
-      `${this.name}-${account.namespace}-${account.serviceAccount}`,
+      resourceNameOf(this.name, account),
       {
         ...{ resourceGroupName, resourceName },
         federatedIdentityCredentialResourceName: azureName(settings.clusterName, account),
@@ -166,16 +171,18 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
         isOwn: false,
       };
     }
-    const name = `${this.name}-${one.namespace}-${one.serviceAccount}`;
+    const name = resourceNameOf(this.name, one);
     const called = azureName(settings.clusterName, one);
     const identity = ownIdentity(name, called, this.args, this);
     const { clientId, principalId, name: resourceName } = identity;
-    one.roles.forEach(({ role, scope }, index) => {
+    one.roles.forEach((given) => {
+      const { role, scope } = given;
       const roleDefinitionId = role.startsWith("/")
         ? role
         : builtInRole(this.args.subscriptionId, role);
       assignRole(
-        `${name}-identity-role-${index}`,
+        // By its content, as Azure names it: by its position it would be made while another still has its name.
+        `${name}-identity-role-${digest(roleKey(given)).slice(0, 8)}`,
         { principalId, scope, roleDefinitionId },
         { parent: this, dependsOn: [this.args.after] },
       );

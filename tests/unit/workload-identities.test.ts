@@ -109,6 +109,33 @@ it("gives roles to what it has made alone, and when a machine has been made, sin
   expect(await dependenciesOf(assignment)).toContain(machine);
 });
 
+it("calls an assignment by what it gives, so that the role before it can go", async () => {
+  const other = { role: reader, scope: `${shop}-other` };
+  const namesOf = async (roles: (typeof other)[]) => {
+    const { recorder } = await build([{ ...app, roles }]);
+    const assignments = await recorder.of("azure-native:authorization:RoleAssignment");
+    return assignments.map(({ name }) => name);
+  };
+  const [first, second] = await namesOf([{ role: reader, scope: shop }, other]);
+
+  expect(first).not.toBe(second);
+  expect(await namesOf([other])).toEqual([second]);
+  expect(await namesOf([{ role: reader.toUpperCase(), scope: other.scope.toUpperCase() }])).toEqual(
+    [second],
+  );
+});
+
+it("tells service accounts apart whose names are alike together with their namespaces'", async () => {
+  const roles = [{ role: reader, scope: shop }];
+  const { recorder } = await build([
+    { ...app, namespace: "team", serviceAccount: "a-app", roles },
+    { ...app, namespace: "team-a", serviceAccount: "app", roles },
+  ]);
+
+  const names = (await recorder.all()).map(({ type, name }) => `${type} ${name}`);
+  expect(new Set(names).size).toBe(names.length);
+});
+
 it("lets anybody read the issuer's documents, and list none", async () => {
   const { recorder } = await build();
 

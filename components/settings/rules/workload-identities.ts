@@ -31,6 +31,12 @@ export const azureName = (
   one: Pick<WorkloadIdentity, "namespace" | "serviceAccount">,
 ): string => `${clusterName}_${one.namespace}_${one.serviceAccount.replaceAll(".", "__")}`;
 
+type Role = WorkloadIdentity["roles"][number];
+
+/** By which Azure compares what is assigned to an identity: a role's GUID is the same in its id. */
+export const roleKey = ({ role: given, scope: at }: Role): string =>
+  `${given.split("/").at(-1)} ${at}`.toLowerCase();
+
 /** What is wrong with the service accounts that log in to Azure. */
 export function workloadIdentityProblems(settings: Settings): Problem[] {
   const { workloadIdentities: all, clusterName, kubeadm } = settings;
@@ -122,6 +128,12 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
             "Azure's id of what the role is given at",
             "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop",
           ),
+        roles.slice(0, at).some((other) => roleKey(other) === roleKey(given)) && {
+          key: `${key}.roles[${at}]`,
+          is: `is a role again at ${given.scope}`,
+          expected: "each role once at a scope, since Azure assigns it once",
+          fix: toRemove(`${key}.roles[${at}]`),
+        },
       ]),
     ];
     return found.filter((problem) => problem !== false);

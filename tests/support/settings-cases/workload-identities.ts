@@ -61,6 +61,24 @@ export const workloadIdentityCases: Cases = {
       "workloadIdentities[0].roles[0].scope is not set",
     ],
     [
+      "a role twice, by its GUID and by its id",
+      {
+        workloadIdentities: [
+          {
+            ...app,
+            roles: [
+              ...roles,
+              {
+                role: `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+                scope: roles[0]!.scope.toUpperCase(),
+              },
+            ],
+          },
+        ],
+      },
+      "workloadIdentities[0].roles[1] is a role again at",
+    ],
+    [
       "a service account twice",
       {
         workloadIdentities: [
