@@ -171,8 +171,10 @@ const resetConfiguration = (settings: KubeadmSettings) => ({
  */
 function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine) {
   const { ignorePreflightErrors, timeouts } = settings.kubeadm;
+  // Beside it kubeadm takes no single check.
+  const isAll = ignorePreflightErrors.some((check) => check.toLowerCase() === "all");
   const both = {
-    ignorePreflightErrors: ["CreateJob", ...ignorePreflightErrors].sort(),
+    ignorePreflightErrors: [...(isAll ? [] : ["CreateJob"]), ...ignorePreflightErrors].sort(),
     skipPhases: ["addon/kube-proxy"],
     ...withPatches(settings, machine),
   };

@@ -137,6 +137,23 @@ function patchProblems(file: string, text: string): Problem[] {
   ];
 }
 
+/** kubeadm compares checks in lower case. */
+function ignoredProblems(checks: readonly string[]): Problem[] {
+  const isAll = (check: string) => check.toLowerCase() === "all";
+  const index = checks.findIndex(isAll);
+  const others = checks.filter((check) => !isAll(check));
+  if (index === -1 || others.length === 0) return [];
+  const key = `kubeadm.ignorePreflightErrors[${index}]`;
+  return [
+    {
+      key,
+      is: `is ${JSON.stringify(checks[index])} beside ${others.join(", ")}`,
+      expected: "either all or single checks, since kubeadm does not start with both",
+      fix: toRemove(key),
+    },
+  ];
+}
+
 /** What is wrong with what an operator adds to kubeadm's configuration. */
 export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
   ...(
@@ -148,6 +165,7 @@ export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
       "kubeletExtraArgs",
     ] as const
   ).flatMap((name) => argumentProblems(name, settings)),
+  ...ignoredProblems(settings.kubeadm.ignorePreflightErrors),
   ...unknownNames("kubeadm.timeouts", Object.keys(settings.kubeadm.timeouts), timeoutNames),
   ...Object.entries(settings.kubeadm.timeouts)
     .filter(([name, text]) => timeoutNames.includes(name) && !isDuration(text))

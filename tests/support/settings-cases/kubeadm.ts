@@ -164,6 +164,11 @@ export const kubeadmCases: Cases = {
       kubeadm("ignorePreflightErrors", "NumCPU"),
       "kubeadm.ignorePreflightErrors is",
     ],
+    [
+      "all checks beside one of them",
+      kubeadm("ignorePreflightErrors", ["NumCPU", "All"]),
+      'kubeadm.ignorePreflightErrors[1] is "All" beside NumCPU, expected',
+    ],
     ["an unknown time-out", kubeadm("timeouts", { discover: "5m" }), "did you mean discovery?"],
     [
       "a time-out without a unit",
@@ -235,6 +240,7 @@ export const kubeadmCases: Cases = {
       "another component's TLS 1.3",
       kubeadm("schedulerExtraArgs", { "tls-min-version": "VersionTLS13" }),
     ],
+    ["all checks", kubeadm("ignorePreflightErrors", ["all"])],
     [
       "every time-out in use",
       kubeadm("timeouts", {

@@ -407,6 +407,13 @@ it("gives each component its own arguments", () => {
   );
 });
 
+it.each(["all", "All"])("names no check beside %s, which kubeadm refuses", (all) => {
+  const kubeadm = { ...extras, ignorePreflightErrors: [all] };
+  const { apply, node } = object("UpgradeConfiguration", { ...validSettings, kubeadm });
+
+  expect([apply, node].map((one) => one.ignorePreflightErrors)).toEqual([[all], [all]]);
+});
+
 it("upgrades members without a Job, and leaves kube-proxy as this program has patched it", () => {
   const kubeadm = { ...extras, ignorePreflightErrors: ["Mem"] };
   const { apply, node, timeouts } = object("UpgradeConfiguration", { ...validSettings, kubeadm });
