@@ -15,22 +15,44 @@ const exampleIdentity = idOf(
 
 /** What is wrong with the registries that kubelets log in to, and with the identity by which they do. */
 export function registryProblems(settings: Settings): Problem[] {
-  const { registries, kubeletIdentityId, kubeadm } = settings;
-  const isOwn = "image-credential-provider-config" in kubeadm.kubeletExtraArgs;
+  const { registries, kubeletIdentityId } = settings;
   return [
     ...registries.flatMap((id, index) => problemsOf(settings, id, index)),
     ...(kubeletIdentityId === "" ? [] : identityProblems(settings)),
-    ...(registries.length > 0 && isOwn
-      ? [
-          {
-            key: "kubeadm.kubeletExtraArgs.image-credential-provider-config",
+    ...providerProblems(settings),
+  ];
+}
+
+const providerArguments = [
+  "image-credential-provider-config",
+  "image-credential-provider-bin-dir",
+] as const;
+
+/** A kubelet takes one configuration and one folder of programs, and does not start with one of the two. */
+function providerProblems({
+  registries,
+  kubeadm,
+}: Pick<Settings, "registries" | "kubeadm">): Problem[] {
+  const [set, unset] = [true, false].map((isSet) =>
+    providerArguments.filter((name) => name in kubeadm.kubeletExtraArgs === isSet),
+  );
+  if (registries.length === 0 && unset!.length === 0) return [];
+  return set!.map((name) => {
+    const key = `kubeadm.kubeletExtraArgs.${name}`;
+    return {
+      key,
+      ...(registries.length > 0
+        ? {
             is: "is set beside registries",
             expected: "no configuration of your own, since a kubelet reads one",
-            fix: toRemove("kubeadm.kubeletExtraArgs.image-credential-provider-config"),
-          },
-        ]
-      : []),
-  ];
+          }
+        : {
+            is: `is set without ${unset!.join()}`,
+            expected: "both or neither, since a kubelet does not start with one of them",
+          }),
+      fix: toRemove(key),
+    };
+  });
 }
 
 function problemsOf(settings: Settings, id: string, index: number): Problem[] {

@@ -1,4 +1,4 @@
-import type { Cases } from "./case";
+import type { Cases, Refused } from "./case";
 
 const idOf = (group: string, type: string): string =>
   `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/${type}`;
@@ -8,6 +8,10 @@ const identity = (group: string, name = "kubelets"): string =>
   idOf(group, `Microsoft.ManagedIdentity/userAssignedIdentities/${name}`);
 
 const registries = [registry("images")];
+const both = [
+  ["image-credential-provider-config", "image-credential-provider-bin-dir"],
+  ["image-credential-provider-bin-dir", "image-credential-provider-config"],
+] as const;
 
 export const registryCases: Cases = {
   refused: [
@@ -57,10 +61,27 @@ export const registryCases: Cases = {
       },
       "no configuration of your own",
     ],
+    [
+      "registries beside a folder of other programs",
+      {
+        registries,
+        kubeadm: { kubeletExtraArgs: { "image-credential-provider-bin-dir": "/opt/mine" } },
+      },
+      "kubeadm.kubeletExtraArgs.image-credential-provider-bin-dir is set beside registries",
+    ],
+    ...both.map(([one, other]): Refused => [
+      `${one} alone`,
+      { kubeadm: { kubeletExtraArgs: { [one]: "/mine" } } },
+      `kubeadm.kubeletExtraArgs.${one} is set without ${other}, expected both or neither`,
+    ]),
   ],
   accepted: [
     ["registries of others", { registries: [...registries, registry("images", "mirror01")] }],
     ["registries by an identity of others", { registries, kubeletIdentityId: identity("theirs") }],
+    [
+      "a program of one's own without registries",
+      { kubeadm: { kubeletExtraArgs: Object.fromEntries(both) } },
+    ],
     [
       "a registry in the group of others that the cluster is in",
       { resourceGroup: "platform", registries: [registry("platform")] },
