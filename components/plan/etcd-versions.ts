@@ -68,7 +68,7 @@ interface Reported {
 const list = (said: readonly Reported[]): string =>
   said.map(({ name, version }) => `${name} reports ${version}`).join(", ");
 
-/** Asks those that this update upgrades to another minor, if its etcd wants something of members. */
+/** Asks those that this update upgrades to another minor, resized or not, if its etcd wants something of members. */
 function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
   const { settings, changes, controlPlanes, azure, previous } = args;
   const { kubernetesVersion } = settings;
@@ -79,7 +79,7 @@ function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
   const members = controlPlanes.filter(
     (one) =>
       isNewerMinor(kubernetesVersion, versionOf(one)) &&
-      changes.some(({ machine, action }) => machine === one.name && action === "upgrade"),
+      changes.some(({ machine, action }) => machine === one.name && action !== "replace"),
   );
   const [first] = members;
   if (etcdBefore === undefined || first === undefined) return undefined;

@@ -206,12 +206,13 @@ export function machineChanges(
         const reasons = replacementReasons(machine, previous?.machines[plan.name], one);
         return [{ machine: plan.name, action: "replace", reasons }];
       }
-      if (machine.size.toLowerCase() !== plan.size.toLowerCase()) {
-        return [
-          { machine: plan.name, action: "resize", reasons: [`${machine.size} -> ${plan.size}`] },
-        ];
-      }
-      return memberChanges(memberState(machine, previous?.machines[plan.name]), one);
+      const ofMember = memberChanges(memberState(machine, previous?.machines[plan.name]), one);
+      if (machine.size.toLowerCase() === plan.size.toLowerCase()) return ofMember;
+      const reasons = [
+        `${machine.size} -> ${plan.size}`,
+        ...ofMember.flatMap((change) => change.reasons),
+      ];
+      return [{ machine: plan.name, action: "resize", reasons }];
     }),
     ...[...machines]
       .filter(([name, { initialization }]) => {

@@ -60,6 +60,8 @@ interface Scene {
   readonly have?: readonly string[];
   /** What the step of the first was to upgrade it to when it failed. */
   readonly failedAt?: string;
+  /** What the update does to those of another version. */
+  readonly action?: MachineChange["action"];
 }
 
 const problemsOf = ({
@@ -67,13 +69,14 @@ const problemsOf = ({
   skipHealthCheckUntil = "",
   have = names.map(() => before),
   failedAt,
+  action = "upgrade",
 }: Scene = {}) =>
   etcdVersionProblems({
     settings: { kubernetesVersion, skipHealthCheckUntil },
     controlPlanes,
     changes: names
       .filter((_, index) => have[index] !== kubernetesVersion)
-      .map((machine): MachineChange => ({ machine, action: "upgrade", reasons: [] })),
+      .map((machine): MachineChange => ({ machine, action, reasons: [] })),
     azure: {
       machines: new Map(
         names.map((name, index): [string, MachineState] => [
@@ -108,6 +111,14 @@ it("refuses the next minor while a member is older, and names it with the comman
       `members from 3.6.11 on, and ${names[1]} reports 3.6.10, ${names[2]} reports 3.6.8. Nothing was changed; ` +
         `.*pulumi config set kubernetesVersion ${before}, pulumi up, then`,
     ),
+  ]);
+});
+
+it("refuses it as well where the same update resizes the members", async () => {
+  versions = ["3.6.14", "3.6.10", "3.6.8"];
+
+  expect(await problemsOf({ action: "resize" })).toEqual([
+    expect.stringContaining("members from 3.6.11 on"),
   ]);
 });
 
@@ -153,6 +164,7 @@ it.each<[string, Scene]>([
   ],
   ["another patch of the same minor", { have: names.map(() => `${minors[0].minor}.1`) }],
   ["what the etcd of the minor before is for", { kubernetesVersion: before, have: ["1.35.4"] }],
+  ["members that are made anew", { action: "replace" }],
   ["a cluster that the operator vouches for", { skipHealthCheckUntil: "29990101T000000Z" }],
 ])("asks nobody for %s", async (_, scene) => {
   versions = undefined;

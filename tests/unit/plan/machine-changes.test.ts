@@ -91,6 +91,18 @@ it("believes the outputs where a tag is missing", () => {
   expect(changes({ generation: "now" }, { machines })).toEqual([]);
 });
 
+it("says of a machine that gets another size what version it becomes as well", () => {
+  const bootstrap = { ...step, kubernetesVersion: "1.36.3" };
+
+  expect(changes({ size: "Standard_B2s", bootstrap })).toEqual([
+    {
+      machine: first,
+      action: "resize",
+      reasons: ["Standard_B2s -> Standard_D2s_v5", "1.36.3 -> 1.36.4"],
+    },
+  ]);
+});
+
 it("removes what the settings no longer name, after everything else", () => {
   const machines = new Map([
     ["zoned-test-old-1", well],
