@@ -97,7 +97,10 @@ function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
   };
 }
 
-/** Asks all members where the step of one has failed that was to upgrade it to a newer minor. */
+/**
+ * Asks members where the step of one has failed that was to upgrade it to a newer minor. That one may
+ * run no pod, and one that is lost or not made yet does not answer.
+ */
 function returnQuestion(args: EtcdVersionArgs): Question | undefined {
   const { settings, controlPlanes, azure } = args;
   const { kubernetesVersion } = settings;
@@ -109,9 +112,16 @@ function returnQuestion(args: EtcdVersionArgs): Question | undefined {
   });
   const [begun] = tried;
   if (begun === undefined) return undefined;
+  const existing = controlPlanes.filter(({ name }) => {
+    const machine = azure.machines.get(name);
+    return machine?.bootstrap !== undefined && !machine.removedFromEtcd;
+  });
+  const well = existing.filter(
+    ({ name }) => azure.machines.get(name)?.bootstrap?.state === "Succeeded",
+  );
   return {
     wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is ${etcd.split("-")[0]}, after an upgrade to ${begun} that has not ended`,
-    members: controlPlanes,
+    members: well.length > 0 ? well : existing,
     problemWith: (said) =>
       said.every(({ version }) => isNewerMinor(version, etcd))
         ? `${list(said)}: there is no way back, since an etcd of ${minorOf(etcd)} does not start any more. Nothing was changed; ` +

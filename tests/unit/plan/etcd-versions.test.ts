@@ -16,6 +16,8 @@ const names = controlPlanes.map(({ name }) => name);
 
 /** Commands of the pods that were made. */
 let asked: string[][];
+/** Names of the machines that they ran on. */
+let ranOn: string[];
 /** What each member reports; nothing where its pod fails. */
 let versions: readonly string[] | undefined;
 let kubeconfig: string;
@@ -28,7 +30,11 @@ beforeAll(async () => {
     let body = "";
     request.on("data", (chunk) => (body += chunk));
     request.on("end", () => {
-      if (method === "PATCH") asked.push(JSON.parse(body).spec.containers[0].command);
+      if (method === "PATCH") {
+        const { spec } = JSON.parse(body);
+        asked.push(spec.containers[0].command);
+        ranOn.push(spec.nodeName);
+      }
       const status = versions
         ? { phase: "Succeeded" }
         : {
@@ -50,6 +56,7 @@ beforeAll(async () => {
 afterAll(() => close());
 beforeEach(() => {
   asked = [];
+  ranOn = [];
   versions = ["3.6.14", "3.6.14", "3.6.14"];
 });
 
@@ -60,6 +67,9 @@ interface Scene {
   readonly have?: readonly string[];
   /** What the step of the first was to upgrade it to when it failed. */
   readonly failedAt?: string;
+  /** How many machines Azure has, the first ones. */
+  readonly exist?: number;
+  readonly removedFromEtcd?: string;
   /** What the update does to those of another version. */
   readonly action?: MachineChange["action"];
 }
@@ -69,6 +79,8 @@ const problemsOf = ({
   skipHealthCheckUntil = "",
   have = names.map(() => before),
   failedAt,
+  exist = names.length,
+  removedFromEtcd,
   action = "upgrade",
 }: Scene = {}) =>
   etcdVersionProblems({
@@ -79,10 +91,11 @@ const problemsOf = ({
       .map((machine): MachineChange => ({ machine, action, reasons: [] })),
     azure: {
       machines: new Map(
-        names.map((name, index): [string, MachineState] => [
+        names.slice(0, exist).map((name, index): [string, MachineState] => [
           name,
           {
             size: "any",
+            ...(name === removedFromEtcd && { removedFromEtcd: true }),
             bootstrap:
               index === 0 && failedAt !== undefined
                 ? { state: "Failed", kubernetesVersion: failedAt }
@@ -146,12 +159,36 @@ it("lets an upgrade to another minor be taken back while a member has not left t
   expect(asked).toHaveLength(1);
 });
 
+const endpointsOf = (...machines: readonly (typeof controlPlanes)[number][]): string =>
+  `--endpoints=${machines.map(({ address }) => `https://${address}:2379`).join(",")}`;
+
+it.each<[string, Scene]>([
+  ["is lost or not made yet", { exist: 2 }],
+  ["has left etcd", { removedFromEtcd: names[2] }],
+])(
+  "asks about the way back neither a control plane that %s nor by the one that failed",
+  async (_, scene) => {
+    expect(await problemsOf({ ...takenBack, ...scene })).toEqual([]);
+    expect(asked).toEqual([expect.arrayContaining([endpointsOf(controlPlanes[1]!)])]);
+    expect(ranOn).toEqual([names[1]]);
+  },
+);
+
+it("asks about the way back the control plane that failed where no other one is well", async () => {
+  versions = ["3.7.0"];
+
+  expect(await problemsOf({ ...takenBack, exist: 1 })).toEqual([
+    expect.stringMatching(`${names[0]} reports 3.7.0: there is no way back`),
+  ]);
+  expect(ranOn).toEqual([names[0]]);
+});
+
 it("refuses to take it back once all members have, and names the way on", async () => {
   versions = ["3.7.0", "3.7.0", "3.7.0"];
 
   expect(await problemsOf(takenBack)).toEqual([
     expect.stringMatching(
-      `etcd is 3.6.14, after an upgrade to ${wanted} that has not ended, and ${names[0]} reports 3.7.0, .*` +
+      `etcd is 3.6.14, after an upgrade to ${wanted} that has not ended, and ${names[1]} reports 3.7.0, .*` +
         `no way back, .*pulumi config set kubernetesVersion ${wanted}, pulumi up`,
     ),
   ]);
