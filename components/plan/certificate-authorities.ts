@@ -1,7 +1,7 @@
 import { heldText, stageText } from "../kubeadm/certificate-authorities";
 import { nextKeys, only, type RotationState } from "../kubeadm/rotation";
 import type { AzureState } from "../azure/state";
-import type { PreviousOutputs } from "./machine-changes";
+import { leavingMachines, type PreviousOutputs } from "./machine-changes";
 import { beganWith, leavingControlPlanes } from "./encryption-keys";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -11,6 +11,7 @@ export interface CasArgs {
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
   readonly controlPlanes: readonly MachinePlan[];
+  readonly workers: readonly MachinePlan[];
   /** Machines that this update makes. */
   readonly created: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
@@ -42,15 +43,19 @@ export function planCas(args: CasArgs): PlannedCas {
 }
 
 function whyNot(args: CasArgs): string | undefined {
-  const { settings, id, controlPlanes, created, previous } = args;
+  const { settings, id, controlPlanes, workers, created, azure, previous } = args;
   if (previous === undefined) return "no update of this cluster has ended well yet";
   if (previous.initialization !== id) return "this update restores the cluster from a snapshot";
   const { kubernetesVersion } = settings;
   if (Object.values(previous.machines).some((one) => one.kubernetesVersion !== kubernetesVersion)) {
     return `this update upgrades Kubernetes to ${kubernetesVersion}`;
   }
-  const leaving = leavingControlPlanes(args);
-  if (leaving.length > 0) return `this update removes ${leaving.join(", ")}`;
+  // A machine that cannot go yet goes later by its kubeconfig of now, which has to trust the API then.
+  const leaving = new Set([
+    ...leavingControlPlanes(args),
+    ...leavingMachines(id, [...controlPlanes, ...workers], azure, previous),
+  ]);
+  if (leaving.size > 0) return `this update removes ${[...leaving].join(", ")}`;
   // It asks the API by a name behind which are other control planes, of the stage before.
   const made = controlPlanes.filter((one) => created.includes(one)).map(({ name }) => name);
   return made.length > 0 ? `this update makes ${made.join(", ")}` : undefined;

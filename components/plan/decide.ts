@@ -98,7 +98,7 @@ export function decide(observed: Observed): Decision {
   const created = createdMachines(id, planned, azure, current);
   const rotation = { settings, id, controlPlanes, azure, previous: current };
   const keys = planEncryptionKeys(rotation);
-  const cas = planCas({ ...rotation, created });
+  const cas = planCas({ ...rotation, workers, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);
   const federation = planFederation(settings, issuers.isKnownToEntra, current);

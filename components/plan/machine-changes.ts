@@ -183,6 +183,24 @@ export const createdMachines = (
     .map(({ plan }) => plan);
 
 /**
+ * This cluster's machines that the settings no longer name; not what somebody else has made in the
+ * resource group.
+ */
+export const leavingMachines = (
+  id: string,
+  planned: readonly MachinePlan[],
+  { machines }: Pick<AzureState, "machines">,
+  previous: PreviousOutputs | undefined,
+): string[] =>
+  [...machines]
+    .filter(([name, machine]) => {
+      const isOurs = machine.initialization !== undefined || previous?.machines[name] !== undefined;
+      const stays = planned.some((one) => one.name === name);
+      return isOurs && isOfThisCluster(id, machine) && !stays;
+    })
+    .map(([name]) => name);
+
+/**
  * Everything that this update would do to the cluster's machines, in their order; those to be removed
  * come last. What an earlier initialization has left is no part of the cluster, nor is a machine that
  * somebody else has made in the resource group.
@@ -196,7 +214,7 @@ export function machineChanges(
   const machines = new Map(
     [...azure.machines].filter(([, machine]) => isOfThisCluster(id, machine)),
   );
-  const stays = new Set(wanted.map(({ plan }) => plan.name));
+  const planned = wanted.map(({ plan }) => plan);
   return [
     ...wanted.flatMap((one): MachineChange[] => {
       const { plan } = one;
@@ -214,11 +232,10 @@ export function machineChanges(
       ];
       return [{ machine: plan.name, action: "resize", reasons }];
     }),
-    ...[...machines]
-      .filter(([name, { initialization }]) => {
-        const isOurs = initialization !== undefined || previous?.machines[name] !== undefined;
-        return isOurs && !stays.has(name);
-      })
-      .map(([machine]): MachineChange => ({ machine, action: "remove", reasons: [] })),
+    ...leavingMachines(id, planned, azure, previous).map((machine): MachineChange => ({
+      machine,
+      action: "remove",
+      reasons: [],
+    })),
   ];
 }

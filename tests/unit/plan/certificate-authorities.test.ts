@@ -7,6 +7,8 @@ import { machine, validSettings } from "../../support/sample";
 const id = "1-then";
 const { kubernetesVersion } = validSettings;
 
+const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const };
+
 const vm = (cas?: string): MachineState => ({
   size: machine.size,
   initialization: id,
@@ -25,6 +27,7 @@ const planned = (caGeneration: number, scene: Scene = {}) =>
     settings: { clusterName: "zoned-test", kubernetesVersion, caGeneration },
     id,
     controlPlanes: [machine],
+    workers: [worker],
     created: [],
     azure: { machines: new Map(Object.entries(scene.machines ?? {})) },
     previous:
@@ -34,7 +37,7 @@ const planned = (caGeneration: number, scene: Scene = {}) =>
         cas: scene.remembered === "nothing of CAs" ? undefined : scene.remembered,
         machines: {
           [machine.name]: { kubernetesVersion: scene.version ?? kubernetesVersion },
-          "zoned-test-workers-1": { kubernetesVersion },
+          [worker.name]: { kubernetesVersion },
         },
       } as unknown as PreviousOutputs),
     ...scene,
@@ -79,6 +82,11 @@ it.each<[string, Scene, RegExp]>([
     { machines: { "zoned-test-cp-2": vm("1 2") } },
     /removes zoned-test-cp-2/,
   ],
+  [
+    "removes a worker, whose kubeconfig stays that of before",
+    { machines: { [worker.name]: vm(), "zoned-test-workers-2": vm() } },
+    /removes zoned-test-workers-2,/,
+  ],
 ])("does no stage in an update that %s, and says so", (_, scene, says) => {
   const { cas: authorities, message: said } = planned(2, { remembered: trusting, ...scene });
 
@@ -87,8 +95,12 @@ it.each<[string, Scene, RegExp]>([
   expect(said).toMatch(/keeps CA 1, CA 2\. Run pulumi up again/);
 });
 
-it("does its stage in an update that makes workers", () => {
-  const worker = { ...machine, name: "zoned-test-workers-1", role: "worker" as const };
+it("does its stage beside a machine that somebody else has made in the resource group", () => {
+  const machines = { "jump-host": { size: machine.size } };
 
+  expect(planned(2, { remembered: trusting, machines }).cas.keys).toEqual([2, 1]);
+});
+
+it("does its stage in an update that makes workers", () => {
   expect(planned(2, { remembered: trusting, created: [worker] }).cas.keys).toEqual([2, 1]);
 });
