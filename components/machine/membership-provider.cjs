@@ -21,6 +21,12 @@ function limits({ initialization, role }) {
   };
 }
 
+/** A kubeconfig may be years old too: the proxy of then may be gone. */
+function reachable({ kubeconfig, ...member }) {
+  const { throughProxy } = program("../kubeconfig");
+  return { ...member, kubeconfig: throughProxy(kubeconfig, settings("apiProxy")) };
+}
+
 /** Loaded only where something changes. */
 function program(path) {
   require("../../typescript.cjs").register();
@@ -64,7 +70,7 @@ const membership = {
       return { outs: news };
     }),
   delete: (_id, props) =>
-    forOperators(() => program("../cluster/leave").leave(props, limits(props))),
+    forOperators(() => program("../cluster/leave").leave(reachable(props), limits(props))),
 };
 
 const drainBeforeResize = {

@@ -102,7 +102,8 @@ it("begins when the machine has joined", async () => {
 });
 
 describe("what the engine runs", () => {
-  const news = { machine: "one", vmId: "a", kubeconfig: "k", drained: "" };
+  const kubeconfig = JSON.stringify({ clusters: [{ name: "c", cluster: { server: "s" } }] });
+  const news = { machine: "one", vmId: "a", kubeconfig, drained: "" };
 
   it("is replaced with its VM and with nothing else", async () => {
     const { diff } = providerOf(memberships[0]!);
@@ -223,6 +224,21 @@ describe("what the engine runs", () => {
     }
   });
 
+  it("lets a machine go by the proxy of this moment, whatever its kubeconfig was made with", async () => {
+    const proxyOf = async (before: string | undefined, apiProxy: string | undefined) => {
+      const { provider } = await watched(memberships[0]!, apiProxy ? { apiProxy } : {});
+      const cluster = { server: "s", "proxy-url": before };
+      const old = JSON.stringify({ clusters: [{ name: "c", cluster }] });
+      await provider["delete"]!("one", { ...news, kubeconfig: old, initialization: "1-then" });
+      const [[member]] = jest.mocked(leaving.leave).mock.calls.slice(-1);
+      return JSON.parse(member.kubeconfig).clusters[0].cluster["proxy-url"];
+    };
+
+    expect(await proxyOf("http://old:1", "http://new:2")).toBe("http://new:2");
+    expect(await proxyOf("http://old:1", undefined)).toBeUndefined();
+    expect(await proxyOf(undefined, "http://new:2")).toBe("http://new:2");
+  });
+
   it("asks the cluster all the same where restoreFrom was left behind, and lets only control planes go where nobody answers", async () => {
     const limitsOf = async (role: string) => {
       const { provider, done } = await watched(memberships[0]!, { restoreFrom: "latest" });
@@ -257,7 +273,7 @@ describe("what the engine runs", () => {
     const provider = providerOf(memberships[0]!);
     const settings: Record<string, string> = { reinitialize: "1-then" };
     await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
-    const props = { ...news, role: "worker", kubeconfig: "{}" };
+    const props = { ...news, role: "worker" };
 
     await provider["delete"]!("one", { ...props, initialization: "1-then" });
     await expect(
