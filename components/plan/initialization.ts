@@ -121,7 +121,7 @@ export function decideInitialization(
     exists: true,
     isRestoring: true,
     restoredFrom: settings.restoreFrom,
-    problems: leaving.length > 0 ? [leftoverProblem(leaving)] : [],
+    problems: leaving.length > 0 ? [leftoverProblem(group, leaving)] : [],
   };
   const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
   if (!exists && id !== clusterIdOf(id)) {
@@ -193,15 +193,18 @@ function unfinishedProblem(
     `then run pulumi up (pulumi config set restoreFrom latest); or, ${anew(id)}` +
     (standing.length > names.length / 2
       ? `. Or keep the cluster of before, of which ${standing.join(", ")} still stand: delete what was made to restore it, then run pulumi up ` +
-        `(${made.map((name) => `az vm delete --resource-group ${group} --name ${name} --yes`).join("; ")})`
+        `(${deletionOf(group, made)})`
       : "")
   );
 }
 
+const deletionOf = (group: string, names: readonly string[]): string =>
+  names.map((name) => `az vm delete --resource-group ${group} --name ${name} --yes`).join("; ");
+
 /** They would be deleted at the end of the update, and their etcd might answer until then. */
-const leftoverProblem = (leaving: readonly string[]): string =>
+const leftoverProblem = (group: string, leaving: readonly string[]): string =>
   `this update restores the cluster, and ${leaving.join(", ")} would be deleted only after that, with the etcd of before: ` +
-  `leave controlPlaneCount as it was, and change it by the next update; or delete them first (az vm delete --name ${leaving[0]})`;
+  `leave controlPlaneCount as it was, and change it by the next update; or delete them first (${deletionOf(group, leaving)})`;
 
 /** What brings back a lost cluster, as far as it had snapshots, and what gives it up. */
 function waysBack(

@@ -2,6 +2,7 @@ import { digest } from "../digest";
 import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { nodeProblems } from "../cluster/cluster-health";
+import { groupName } from "../azure/resource-names";
 import { MachineChange, PreviousOutputs } from "./machine-changes";
 import { isHealthCheckSkipped } from "../settings/times";
 import { Settings } from "../settings/settings";
@@ -14,7 +15,8 @@ export const proxyDigest = (settings: ProxySettings): string =>
   digest([settings.kubernetesVersion, kubeProxyConfiguration(settings)]);
 
 interface ProxyRollOutArgs {
-  readonly settings: ProxySettings & Pick<Settings, "clusterName" | "skipHealthCheckUntil">;
+  readonly settings: ProxySettings &
+    Pick<Settings, "clusterName" | "resourceGroup" | "skipHealthCheckUntil">;
   /** Of this cluster. */
   readonly previous: PreviousOutputs | undefined;
   readonly changes: readonly MachineChange[];
@@ -50,7 +52,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
       .filter((name) => retained.has(name) && !replaced.includes(name))
       .flatMap((name) => {
         const reasons = nodeProblems(name, { nodes, leases }, api.now);
-        return reasons.length === 0 ? [] : [sentence(name, reasons, settings.clusterName)];
+        return reasons.length === 0 ? [] : [sentence(name, reasons, groupName(settings))];
       });
   } catch {
     return [];

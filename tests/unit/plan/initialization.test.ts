@@ -381,6 +381,15 @@ describe("a cluster whose control plane is lost", () => {
     expect(restore("gone gone gone", 3, { controlPlaneCount: 1 })).toEqual(restoration);
   });
 
+  it("gives the command that deletes each of them, in its group", () => {
+    const fewer = { controlPlaneCount: 1, reinitialize: id, resourceGroup: "platform" };
+    const deletion = (name: string) =>
+      `az vm delete --resource-group platform --name ${name} --yes`;
+    expect(restore("well well well", 3, fewer).problems).toEqual([
+      expect.stringContaining(`(${deletion("zoned-test-cp-2")}; ${deletion("zoned-test-cp-3")})`),
+    ]);
+  });
+
   it("may still be given up for a new, empty one when no snapshot can be restored", () => {
     const settings = { restoreFrom: "", reinitialize: `${id}-20260303T000000Z` };
     expect(restore("restoring-failed restoring", 3, settings)).toMatchObject({

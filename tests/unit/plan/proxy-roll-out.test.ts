@@ -38,6 +38,7 @@ interface Scene {
   readonly retained?: readonly string[];
   readonly changes?: readonly MachineChange[];
   readonly skipHealthCheckUntil?: string;
+  readonly resourceGroup?: string;
 }
 
 const problemsOf = ({
@@ -45,9 +46,10 @@ const problemsOf = ({
   retained: kept,
   changes = [],
   skipHealthCheckUntil = "",
+  resourceGroup = "",
 }: Scene = {}) =>
   proxyRollOutProblems({
-    settings: { ...validSettings, proxyMode: "nftables", skipHealthCheckUntil },
+    settings: { ...validSettings, proxyMode: "nftables", skipHealthCheckUntil, resourceGroup },
     previous: {
       kubeProxy: before ?? proxyDigest({ ...validSettings, proxyMode: "ipvs" }),
       machines: { "w-1": {}, [silent]: {} },
@@ -64,6 +66,12 @@ it("refuses to change kube-proxy while a kubelet is silent, and names it with wh
   expect(problem).toMatch(
     /^w-2: its Node is not Ready, .*\(az vm start --resource-group zoned-test --name w-2\)/,
   );
+});
+
+it("names the group that the machine is in, where that is not called like the cluster", async () => {
+  expect(await problemsOf({ resourceGroup: "platform" })).toEqual([
+    expect.stringContaining("az vm start --resource-group platform --name w-2"),
+  ]);
 });
 
 it("asks nobody where kube-proxy stays as it is, or the health check is skipped", async () => {
