@@ -10,8 +10,9 @@ import { serverOf } from "./api-server";
 import { loginKubeconfig } from "./login-kubeconfig";
 import { issuerOf } from "./settings/issuer";
 import { tag } from "./azure/state";
+import { pastKeys } from "./plan/encryption-keys";
 import { fixedSettings } from "./plan/fixed-settings";
-import { PreviousOutputs } from "./plan/machine-changes";
+import { PreviousOutputs, previousOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
 
@@ -25,6 +26,8 @@ export function outputsOf(
   members: readonly Pick<Member, "machine" | "step">[],
 ) {
   const { entra } = plan.settings;
+  const { encryptionKeys } = plan.spec;
+  const before = previousOf(plan.initialization.id, plan.previous);
   const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
     controlPlanes: plan.controlPlanes.length,
@@ -34,12 +37,13 @@ export function outputsOf(
     identityId: plan.settings.identityId || undefined,
     kubeletIdentityId: plan.settings.kubeletIdentityId || undefined,
     settings: fixedSettings(plan.settings),
-    encryptionKeys: plan.spec.encryptionKeys,
+    encryptionKeys,
     cas: plan.spec.cas,
     serviceAccountKeys: plan.spec.serviceAccountKeys,
     tokenIssuers: plan.spec.tokenIssuers,
     isFederated: plan.federation.isUsed ? true : undefined,
-    ownEncryption: plan.spec.encryptionKeys === undefined ? true : undefined,
+    ownEncryption: encryptionKeys === undefined ? true : undefined,
+    pastEncryptionKeys: encryptionKeys === undefined ? pastKeys(before) : undefined,
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),

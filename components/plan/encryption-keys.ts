@@ -58,7 +58,7 @@ export function planEncryptionKeys({
   }
   if (previous.ownEncryption && wanted !== 0) return { problem: returningProblem() };
   // A cluster that was made before this program encrypted Secrets remembers nothing of them.
-  const now = previous.encryptionKeys ?? only(0);
+  const now = previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys);
   if (previous.initialization !== id) {
     const keys = restoredKeys(now);
     return { encryptionKeys: keys, message: stageText(now, keys, wanted) };
@@ -73,6 +73,10 @@ export function planEncryptionKeys({
   const next = nextKeys(now, wanted);
   return { encryptionKeys: next, message: stageText(now, next, wanted) };
 }
+
+/** What is remembered of its keys while the operator has a configuration of their own. */
+export const pastKeys = (previous: PreviousOutputs | undefined): readonly number[] | undefined =>
+  previous?.encryptionKeys?.past ?? previous?.pastEncryptionKeys;
 
 const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
 

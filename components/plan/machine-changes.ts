@@ -38,6 +38,8 @@ export interface PreviousOutputs {
   readonly isFederated?: true;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
+  /** Keys that went before that: a snapshot may need one. */
+  readonly pastEncryptionKeys?: readonly number[];
   /** Of a private API. */
   readonly apiAddress?: string;
   /** Hash of what the API's balancer is. */

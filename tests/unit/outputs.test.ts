@@ -6,6 +6,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Member } from "../../components/control-plane/member";
 import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
+import { only } from "../../components/kubeadm/rotation";
 import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
 import type { Settings } from "../../components/settings/settings";
@@ -47,16 +48,26 @@ interface Scene {
   /** Whether the worker's step was not to be made. */
   readonly isLeftOut?: boolean;
   readonly settings?: Partial<Settings>;
+  readonly previous?: Partial<PreviousOutputs>;
+  /** Whether API servers have a configuration of the operator's own. */
+  readonly ownEncryption?: boolean;
 }
 
-async function outputs({ ended, others, isLeftOut, settings }: Scene) {
+async function outputs({
+  ended,
+  others,
+  isLeftOut,
+  settings,
+  previous = before,
+  ownEncryption,
+}: Scene) {
   await Recorder.start();
   const plan = {
     settings: { ...validSettings, ...settings },
     controlPlanes: [machine],
     workers: [worker],
     spec: {
-      encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
+      encryptionKeys: ownEncryption ? undefined : { keys: [1, 2], rewritten: false, past: [] },
       cas: { keys: [3, 1], rewritten: true, past: [2] },
       serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },
     },
@@ -66,7 +77,7 @@ async function outputs({ ended, others, isLeftOut, settings }: Scene) {
     initialization: { id: "1-then", exists: true },
     machineRecords: new Map([machine, worker].map(({ name }) => [name, order])),
     diskClasses: diskClasses([]),
-    previous: before,
+    previous,
   } as unknown as Plan;
   const memberOf = (role: string) => {
     const one = role === "worker" ? worker : machine;
@@ -157,6 +168,24 @@ it("remembers which identities of others its machines have, and none of its own"
 
   expect(await valueOf(some.cluster)).toMatchObject(theirs);
   expect([own!.identityId, own!.kubeletIdentityId]).toEqual([undefined, undefined]);
+});
+
+it("remembers as long as an encryption is the operator's own which keys went before it", async () => {
+  const update = async (previous: Partial<PreviousOutputs>) => {
+    const ended = ["control-plane", "worker"];
+    const { cluster } = await outputs({ ended, previous, ownEncryption: true });
+    return (await valueOf(cluster))!;
+  };
+  const first = await update({ initialization: "1-then", encryptionKeys: only(0, [1]) });
+  const second = await update(first);
+
+  for (const one of [first, second]) {
+    expect(one).toMatchObject({ ownEncryption: true, pastEncryptionKeys: [1] });
+    expect(one.encryptionKeys).toBeUndefined();
+  }
+  expect((await update({ ...first, initialization: "0-before" })).pastEncryptionKeys).toBe(
+    undefined,
+  );
 });
 
 it("has a kubeconfig without a secret for people who log in, and remembers by whom, only where they may", async () => {

@@ -119,6 +119,14 @@ describe("a configuration of the operator's own", () => {
     expect(keysWith(1, { settings: own, remembered: only(0, [1]) })).toEqual({});
   });
 
+  it("is followed by what reads snapshots from before it, whatever key comes next", () => {
+    const previous = { ...hadOwn, pastEncryptionKeys: [1] };
+    const returned = keysWith(0, { previous }).encryptionKeys!;
+
+    expect(returned).toEqual(only(0, [1]));
+    expect(keysWith(0, { id: `${id}-later`, previous }).encryptionKeys?.keys).toEqual([0, 1]);
+  });
+
   it("goes only where the settings say that Secrets are in clear, which its keys might have them", () => {
     expect(keysWith(1, { previous: hadOwn })).toEqual({
       problem: expect.stringMatching(
