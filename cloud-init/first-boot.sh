@@ -199,7 +199,10 @@ EnvironmentFile=-/etc/zoned/proxy.env
 END
   done
   systemctl daemon-reload
-  systemctl try-restart containerd.service docker.service
+  # try-restart fails for a unit that is not there.
+  for unit in containerd docker; do
+    if systemctl is-active --quiet "$unit.service"; then systemctl restart "$unit.service"; fi
+  done
   cat "$proxy.env" "$proxy-ca.crt" | write /var/lib/zoned/proxy "$mode"
 }
 

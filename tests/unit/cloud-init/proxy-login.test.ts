@@ -7,6 +7,7 @@ import { firstBootFiles } from "../../../components/machine/custom-data";
 import { proxyFiles } from "../../../components/machine/http-proxy";
 import { bootstrap, machineIn, programs, worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
+import { systemctl } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, run } from "../../support/tools";
@@ -83,7 +84,7 @@ function unbooted(): FakeMachine {
       case $* in "config images list"*) echo registry.k8s.io/pause:3.99; exit ;; esac
       ${programs.kubeadm}`,
     ...{ "apt-get": "", "apt-cache": "exit 100", "apt-mark": "", sysctl: "", swapoff: "" },
-    ...{ runc: "", kubelet: "", "update-ca-certificates": "" },
+    ...{ runc: "", kubelet: "", "update-ca-certificates": "", systemctl },
   };
   for (const [name, text] of Object.entries(others)) machine.program(name, text);
   return machine;

@@ -4,10 +4,11 @@ import { proxyFiles } from "../../../components/machine/http-proxy";
 import type { HttpProxy } from "../../../components/settings/settings";
 import { bootstrap, machineIn } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
+import { systemctl } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 
-const programs = { "apt-get": "", "update-ca-certificates": "", systemctl: "" };
+const programs = { "apt-get": "", "update-ca-certificates": "", systemctl };
 const aptConf = "/etc/apt/apt.conf.d/95zoned-proxy";
 const caFile = "/usr/local/share/ca-certificates/zoned-proxy.crt";
 
@@ -57,12 +58,23 @@ it("is what apt asks, what pulls images inherits, and whose CA the machine trust
     const settings = machine.read(`/etc/systemd/system/${unit}.service.d/zoned-proxy.conf`);
     expect(settings).toContain("EnvironmentFile=-/etc/zoned/proxy.env");
   }
-  expect(machine.callsOf("systemctl")).toEqual([
-    "daemon-reload",
-    "try-restart containerd.service docker.service",
-  ]);
   expect(machine.read(caFile)).toBe("a CA\n");
   expect(machine.callsOf("update-ca-certificates")).toEqual(["--fresh"]);
+});
+
+it.each([
+  ["neither, as in Azure's images,", []],
+  ["containerd alone", ["containerd.service"]],
+  ["both", ["containerd.service", "docker.service"]],
+])("restarts what pulls images where it runs: %s", async (_, units) => {
+  const machine = machineWith({ http: proxy });
+  for (const unit of units) machine.write(`/usr/lib/systemd/system/${unit}`, "");
+
+  expect(await firstBoot(machine, "set_proxy")).toEqual(well);
+
+  const calls = machine.callsOf("systemctl").filter((call) => !call.startsWith("is-active"));
+  expect(calls).toEqual(["daemon-reload", ...units.map((unit) => `restart ${unit}`)]);
+  expect(machine.has("/var/lib/zoned/proxy")).toBe(true);
 });
 
 it("is set once, and again when it is another one, has another CA, or is gone", async () => {
