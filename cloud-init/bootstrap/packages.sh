@@ -71,11 +71,16 @@ expect_version() {
 
 # A machine that was made for another version and has not joined yet.
 match_version() {
-  has_version kubeadm && return
+  local begun=$state/version-begun
+  [[ ! -e $begun ]] && has_version kubeadm && has_version kubelet && return
+  touch "$begun"
   first_boot add_package_source
   first_boot install_kubernetes
   expect_version kubeadm
+  expect_version kubelet
   first_boot pull_images
+  # Last: a try that has ended before is begun anew.
+  rm "$begun"
 }
 
 install_credential_provider() { first_boot install_credential_provider; }

@@ -182,6 +182,7 @@ export const programs = {
   openssl: "",
   systemctl: "",
   modprobe: "",
+  kubelet: "echo Kubernetes v9.9.9",
   nproc: "echo 2",
   free: "echo '       total  used\nMem:   7900   400'",
   curl: `case $* in

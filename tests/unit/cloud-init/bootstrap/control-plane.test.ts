@@ -220,21 +220,61 @@ describe("a control plane", () => {
     );
   });
 
-  it("installs the version of the cluster on a machine that was made for another", async () => {
+  /** Made for another version: kubeadm and the kubelet come by a call of `first-boot`, which does this first. */
+  const madeForAnother = (does = "") => {
     const machine = machineIn();
     machine.program(
       "kubeadm",
-      `[[ $1 != version || -e $root/installed ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
+      `[[ $1 != version || -e $root/kubeadm ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
     );
-    machine.program("first-boot", '[[ $1 != install_kubernetes ]] || touch "$root/installed"');
+    machine.program(
+      "kubelet",
+      `[[ -e $root/kubelet ]] || { echo Kubernetes v9.9.8; exit; }\n${programs.kubelet}`,
+    );
+    machine.program(
+      "first-boot",
+      `${does}\n[[ $1 != install_kubernetes ]] || touch "$root"/{kubeadm,kubelet}`,
+    );
+    return machine;
+  };
+  const matching = ["add_package_source", "install_kubernetes", "pull_images"];
+  const matched = (machine: FakeMachine) =>
+    machine.callsOf("first-boot").filter((call) => matching.includes(call));
+
+  it("installs the version of the cluster on a machine that was made for another", async () => {
+    const machine = madeForAnother();
 
     expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(machine.callsOf("first-boot").slice(1, 4)).toEqual([
-      "add_package_source",
-      "install_kubernetes",
-      "pull_images",
-    ]);
+    expect(matched(machine)).toEqual(matching);
+  });
+
+  it.each([
+    ["between kubeadm and the kubelet", "install_kubernetes", 'touch "$root/kubeadm"'],
+    ["while it pulled images", "pull_images", ""],
+  ])(
+    "installs it again, and pulls its images, where a try has ended %s",
+    async (_, during, does) => {
+      const machine = madeForAnother(
+        `if [[ $1 == ${during} && ! -e $root/tried ]]; then touch "$root/tried"; ${does || ":"}; exit 137; fi`,
+      );
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      expect(matched(machine).slice(-3)).toEqual(matching);
+      expect(matched(machine).filter((call) => call === "install_kubernetes")).toHaveLength(2);
+    },
+  );
+
+  it("names both versions where the kubelet is of another one after its installation", async () => {
+    const machine = madeForAnother();
+    machine.program("kubelet", "echo Kubernetes v9.9.8");
+
+    const outcome = await bootstrap(machine);
+
+    expect(lastLine(outcome)).toBe('step "packages" failed with exit code 1');
+    expect(outcome.stderr).toMatch(/\/kubelet is of version v9\.9\.8 .*v9\.9\.9/);
+    expect(deeds(machine)).toEqual([]);
   });
 
   it("names both versions where kubeadm is of another one after its installation", async () => {
