@@ -8,6 +8,9 @@ repair_settings=$root/opt/zoned/repair.env
 repaired=zoned/repaired
 patience_seconds=600
 
+# Azure ends a bootstrap step after 90 minutes. Until then that of a new Node may wait for it to be Ready.
+joining_seconds=5400
+
 # For a start, and for the quarter of an hour in which Azure waits for the word of a machine that does not hear it.
 step_minutes=30
 
@@ -20,16 +23,17 @@ leads_etcd() {
 }
 
 # The one machine of all that is not Ready, if it is a worker that nobody has cordoned or switched off, for long
-# enough. Two at once are a zone, the network or a flaw of all, which no restart repairs.
+# enough, and that is not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs.
 sick_worker() {
   # shellcheck disable=SC2016 # jq's own
-  jq --raw-output --argjson patience "$patience_seconds" '
+  jq --raw-output --argjson patience "$patience_seconds" --argjson joining "$joining_seconds" '
     def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
     [.items[] | select((ready | .status) != "True")] | select(length == 1) | .[0]
     | select(.metadata.labels | has("node-role.kubernetes.io/control-plane") | not)
     | select(.spec.unschedulable != true)
     | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)
     | select(.spec.providerID != null)
+    | select((.metadata.creationTimestamp | fromdate) < now - $joining)
     | select((ready | .lastTransitionTime // empty | fromdate) < now - $patience)
     | "\(.metadata.name) \(.spec.providerID | sub("^azure://"; "")) \(.metadata.annotations["zoned/repaired"] // "never 1970-01-01T00:00:00Z")"' <<<"$1"
 }

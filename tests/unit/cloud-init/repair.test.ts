@@ -14,12 +14,18 @@ const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
 interface Change {
   readonly labels?: object;
   readonly annotations?: object;
+  readonly creationTimestamp?: string;
   readonly spec?: object;
 }
 
 /** A Node that has been Ready, or not, for so many minutes. */
 const node = (of: string, status: string, minutes = 60, change: Change = {}) => ({
-  metadata: { name: of, labels: change.labels ?? {}, annotations: change.annotations ?? {} },
+  metadata: {
+    name: of,
+    labels: change.labels ?? {},
+    annotations: change.annotations ?? {},
+    creationTimestamp: change.creationTimestamp ?? ago(91),
+  },
   spec: { providerID: `azure://${idOf(of)}`, ...change.spec },
   status: { conditions: [{ type: "Ready", status, lastTransitionTime: ago(minutes) }] },
 });
@@ -121,6 +127,10 @@ it.each<[string, World]>([
   [
     "beside another one, as in a zone that is out",
     { nodes: [itself, silent(), node("b", "False")] },
+  ],
+  [
+    "and whose own bootstrap step may still run",
+    { nodes: [itself, silent(11, { creationTimestamp: ago(89) })] },
   ],
   ["and is a control plane", { nodes: [itself, silent(11, { labels: controlPlane })] }],
   ["and is cordoned", { nodes: [itself, silent(11, { spec: { unschedulable: true } })] }],
