@@ -6,9 +6,10 @@
 turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 
 # shellcheck disable=SC2016 # jq's own
-# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others.
+# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others. An update waits
+# also for what else takes its own machine down.
 others='(.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-  | select(.key != $own and $until > $now and ($why != "update" or $by != "update"))
+  | select($until > $now and (if $why == "update" then $by != "update" else .key != $own end))
   | "\(.key) is down for \($by), at most until \($until)"'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line
@@ -126,6 +127,12 @@ maintain() {
   done
 }
 
+# What configures this member takes it down by itself, and restarts zoned-maintenance when it ends.
+exclude_step() {
+  exec 9>"$root/run/zoned-bootstrap.lock"
+  flock --nonblock 9
+}
+
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
   local events event unanswered=$root/run/zoned-events-unanswered
@@ -139,9 +146,7 @@ look_at_events() {
   event=$(jq --compact-output --arg machine "$machine" 'first(.Events
     | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
     | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")
-  # What configures this member takes it down by itself, and restarts this one when it ends.
-  exec 9>"$root/run/zoned-bootstrap.lock"
-  flock --nonblock 9 || return 0
+  exclude_step || return 0
   if [[ -n $event ]]; then
     prepare "$event"
   elif [[ -e $handled ]]; then
@@ -213,12 +218,14 @@ recover() {
 }
 
 # kured's sentinel: whether it may begin with this machine.
-may_reboot() { may_be_down && take_turn reboot; }
+may_reboot() { exclude_step && may_be_down && take_turn reboot; }
 
-# kured's way to reboot, when it has drained this machine. Where another one is down by now, kured tries again.
+# kured's way to reboot, when it has drained this machine. Where another one is down by now, or its bootstrap
+# step is at work, kured tries again.
 reboot_in_turn() {
   local tries=60
-  until may_be_down && take_turn reboot 30; do
+  until exclude_step && may_be_down && take_turn reboot 30; do
+    exec 9>&-
     ((tries-- > 0)) || return 1
     sleep 10
   done

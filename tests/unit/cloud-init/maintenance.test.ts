@@ -141,6 +141,13 @@ class Machine extends FakeMachine {
 
   bootstrap = (...words: string[]) => this.run("/opt/zoned/bootstrap.sh", words);
   look = () => this.bootstrap("look_at_events");
+  duringStep(...words: string[]) {
+    this.write(
+      "/hold.sh",
+      `exec 8>"$ZONED_ROOT/run/zoned-bootstrap.lock"; flock 8; bash "$ZONED_ROOT/opt/zoned/bootstrap.sh" "$@"`,
+    );
+    return this.run("/hold.sh", words);
+  }
   lines = (file: string) => this.read(`/${file}`).split("\n").filter(Boolean);
   json = (file: string) => JSON.parse(this.read(`/${file}`));
   get approved(): string[] {
@@ -333,12 +340,8 @@ describe("of other events", () => {
 
   it("nothing is done while the bootstrap step is at work", async () => {
     const machine = new Machine({ events: [eventOf("Redeploy")] });
-    machine.write(
-      "/hold.sh",
-      `exec 8>"$ZONED_ROOT/run/zoned-bootstrap.lock"; flock 8; bash "$ZONED_ROOT/opt/zoned/bootstrap.sh" look_at_events`,
-    );
 
-    await machine.run("/hold.sh");
+    await machine.duringStep("look_at_events");
 
     expect(machine.isCordoned).toBe(false);
   });
@@ -406,6 +409,36 @@ describe("kured", () => {
     expect(machine.json("turns").data).toEqual({});
   });
 
+  it("leaves a machine alone while its own bootstrap step is at work", async () => {
+    const machine = new Machine({ turns: { [name]: until("update", 30 * minutes) } });
+
+    expect(await machine.duringStep("may_reboot")).toMatchObject({ code: 1 });
+    expect(await machine.duringStep("reboot_in_turn")).toMatchObject({ code: 1 });
+    expect(machine.callsOf("systemctl")).toEqual([]);
+    expect(machine.json("turns").data[name]).toMatch(/^update /);
+  });
+
+  const mayStepBegin = 'flock --nonblock "$root/run/zoned-bootstrap.lock" true';
+
+  it("lets no bootstrap step begin once it reboots the machine", async () => {
+    const machine = new Machine();
+    machine.program("systemctl", `! ${mayStepBegin} || touch "$root/begins"`);
+
+    expect(await machine.bootstrap("reboot_in_turn")).toMatchObject({ code: 0 });
+
+    expect(machine.callsOf("systemctl")).toEqual(["reboot"]);
+    expect(machine.has("/begins")).toBe(false);
+  });
+
+  it("lets a bootstrap step begin while it waits for its turn", async () => {
+    const machine = new Machine({ turns: { other: until("Redeploy", 30 * minutes) } });
+    machine.program("sleep", `${mayStepBegin} || touch "$root/waits"`);
+
+    expect(await machine.bootstrap("reboot_in_turn")).toMatchObject({ code: 1 });
+
+    expect(machine.has("/waits")).toBe(false);
+  });
+
   it("does not reboot it where its turn does not come", async () => {
     const machine = new Machine({ turns: { other: until("Redeploy", 30 * minutes) } });
 
@@ -425,6 +458,20 @@ describe("an update", () => {
 
     machine.set({ turns: { other: until("Reboot", 30 * minutes) } });
     expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 1 });
+  });
+
+  it.each(["reboot", "Redeploy"])("waits for a %s of its own machine", async (why) => {
+    const turns = { [name]: until(why, 30 * minutes) };
+    const machine = new Machine({ turns });
+
+    const { code, stdout } = await machine.bootstrap("has_turn");
+
+    expect([code, stdout]).toEqual([1, expect.stringContaining(`${name} is down for ${why}`)]);
+    expect(machine.json("turns").data).toEqual(turns);
+
+    machine.set({ turns: { [name]: until(why, -minutes) } });
+    expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 0 });
+    expect(machine.json("turns").data[name]).toMatch(/^update /);
   });
 
   it("does not take back what an event has noted", async () => {
