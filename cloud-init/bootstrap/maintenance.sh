@@ -6,10 +6,9 @@
 turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 
 # shellcheck disable=SC2016 # jq's own
-# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others. An update waits
-# also for what else takes its own machine down.
+# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others.
 others='(.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-  | select($until > $now and (if $why == "update" then $by != "update" else .key != $own end))
+  | select(.key != $own and $until > $now and ($why != "update" or $by != "update"))
   | "\(.key) is down for \($by), at most until \($until)"'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line

@@ -460,20 +460,6 @@ describe("an update", () => {
     expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 1 });
   });
 
-  it.each(["reboot", "Redeploy"])("waits for a %s of its own machine", async (why) => {
-    const turns = { [name]: until(why, 30 * minutes) };
-    const machine = new Machine({ turns });
-
-    const { code, stdout } = await machine.bootstrap("has_turn");
-
-    expect([code, stdout]).toEqual([1, expect.stringContaining(`${name} is down for ${why}`)]);
-    expect(machine.json("turns").data).toEqual(turns);
-
-    machine.set({ turns: { [name]: until(why, -minutes) } });
-    expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 0 });
-    expect(machine.json("turns").data[name]).toMatch(/^update /);
-  });
-
   it("does not take back what an event has noted", async () => {
     const turns = { [name]: until("Reboot", 30 * minutes) };
     const machine = new Machine({ turns });

@@ -230,7 +230,7 @@ describe("what the engine runs", () => {
       const cluster = { server: "s", "proxy-url": before };
       const old = JSON.stringify({ clusters: [{ name: "c", cluster }] });
       await provider["delete"]!("one", { ...news, kubeconfig: old, initialization: "1-then" });
-      const [[member]] = jest.mocked(leaving.leave).mock.calls.slice(-1);
+      const [member] = jest.mocked(leaving.leave).mock.calls.at(-1)!;
       return JSON.parse(member.kubeconfig).clusters[0].cluster["proxy-url"];
     };
 
