@@ -257,7 +257,7 @@ apply_report() {
   jq --null-input --argjson data "$2" '{apiVersion: "v1", kind: "ConfigMap", $data,
     metadata: {name: "zoned-etcd-snapshot", namespace: "kube-system"}}' |
     kubectl --kubeconfig "$root/etc/kubernetes/admin.conf" --request-timeout 30s apply --server-side \
-      --force-conflicts --field-manager "zoned-etcd-snapshot-$1" --filename - >&2 || true
+      --force-conflicts --field-manager "zoned-etcd-snapshot-$1" --filename - >/dev/null || true
 }
 
 leads() { jq --exit-status '.leader == .header.member_id' <<<"$1" >/dev/null; }
@@ -289,7 +289,8 @@ take() {
 # The oldest go. With a container, only what could not be uploaded is here.
 tidy() {
   rm -f "$root/$draft"
-  find "$folder" -name '*.db' 2>/dev/null | sort | head --lines=-"$keep" | xargs --no-run-if-empty rm -f
+  mkdir -p "$folder"
+  find "$folder" -name '*.db' | sort | head --lines=-"$keep" | xargs --no-run-if-empty rm -f
 }
 
 save() {
@@ -301,9 +302,10 @@ save() {
   fi
   # In a process of its own, so that its first failure ends it.
   if ! "$BASH" "$0" take 2>"$work/said"; then
-    cat "$work/said" >&2
     tidy
     say_failed "$(tail --lines=1 "$work/said")"
+    # Last, whatever kubectl has to say.
+    cat "$work/said" >&2
     exit 1
   fi
   cat "$work/said" >&2

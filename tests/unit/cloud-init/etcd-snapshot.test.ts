@@ -94,7 +94,8 @@ const programs = () => ({
     *"snapshot status"*) ${built("etcdutl")} --write-out json snapshot status "$root\${@: -1}" || exit
       echo; echo '{"level":"info","msg":"it is well"}' ;;
   esac`,
-  kubectl: `all="$*"; part=\${all##*--field-manager zoned-etcd-snapshot-}; cat >"$root/report-\${part%% *}"`,
+  kubectl: `all="$*"; part=\${all##*--field-manager zoned-etcd-snapshot-}; cat >"$root/report-\${part%% *}"
+    echo configmap/zoned-etcd-snapshot serverside-applied`,
   kubeadm: "echo registry.k8s.io/etcd:3.6.8-0",
   ctr: `if [[ $* == *" mount "* ]]; then
     mkdir -p "\${@: -1}/usr/local/bin"; cp ${built("etcdutl")} "\${@: -1}/usr/local/bin"; fi`,
@@ -425,6 +426,22 @@ describe("a snapshot of etcd", () => {
       expect(machine.has("/var/lib/etcd/zoned-snapshot.db")).toBe(false);
     })(),
   );
+
+  it("that fails says why in its last line, also where none was saved before and the API does not answer", async () => {
+    const machine = machineIn(undefined, { container: false });
+    machine.program("crictl", "");
+    machine.program(
+      "kubectl",
+      `${programs().kubectl}; echo "The connection to the server was refused" >&2; exit 1`,
+    );
+
+    const { code, stderr } = await machine.run(script, ["save"]);
+
+    const why = "no container of etcd runs on this machine";
+    expect([code, last(stderr)]).toEqual([1, why]);
+    expect(stderr).toContain("The connection to the server was refused");
+    expect(reportOf(machine, "failure").error).toContain(why);
+  });
 
   it(
     "is fetched by name or as the newest, whole, with the program that restores it",
