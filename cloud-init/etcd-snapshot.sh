@@ -126,6 +126,14 @@ header() { sed --quiet --regexp-extended "s/^$1: *([^\r]*)\r?$/\1/Ip" "$work/hea
 
 no_container() { fail "there is no container $CONTAINER: make it, or name another (zoned:etcdBackups)"; }
 
+# Before an upgrade KUBERNETES_VERSION is that of the next one.
+running_version() {
+  local found
+  found=$(sed --quiet --regexp-extended 's|^ *(- )?image: .*/kube-apiserver:v([^@" ]+).*|\2|p' \
+    "$root/etc/kubernetes/manifests/kube-apiserver.yaml" 2>/dev/null) || true
+  echo "${found:-$KUBERNETES_VERSION}"
+}
+
 # upload FILE NAME: in blocks, since one request carries no more than 5,000 MiB.
 upload() {
   local file=$1 path=/$CLUSTER_NAME/$2 etcd=$3 bytes count=0 id list=''
@@ -141,7 +149,7 @@ upload() {
   rm -f "$work/block"
   storage PUT "$path?comp=blocklist" --data-binary "<BlockList>$list</BlockList>" \
     --header 'Content-Type: application/xml' --header "x-ms-meta-cluster: $ORIGIN" \
-    --header "x-ms-meta-kubernetes: $KUBERNETES_VERSION" --header "x-ms-meta-etcd: $etcd" \
+    --header "x-ms-meta-kubernetes: $(running_version)" --header "x-ms-meta-etcd: $etcd" \
     --header "x-ms-meta-machine: $(uname -n)" || no_container
 }
 

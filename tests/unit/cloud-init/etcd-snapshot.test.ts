@@ -444,6 +444,22 @@ describe("a snapshot of etcd", () => {
   });
 
   it(
+    "is of the Kubernetes that runs on the machine, also where another one is about to be installed",
+    withContainer(async (blobs) => {
+      const machine = machineIn(blobs, { kubernetes: "1.37.0" });
+      machine.write(
+        "/etc/kubernetes/manifests/kube-apiserver.yaml",
+        "spec:\n  containers:\n  - command:\n    - kube-apiserver\n    image: registry.k8s.io/kube-apiserver:v1.36.3\n    imagePullPolicy: IfNotPresent\n",
+      );
+
+      expect((await machine.run(script, ["save", "any"])).code).toBe(0);
+
+      const [blob = ""] = await namesIn(blobs);
+      expect((await blobs.download(blob)).metadata).toMatchObject({ kubernetes: "1.36.3" });
+    }),
+  );
+
+  it(
     "is fetched by name or as the newest, whole, with the program that restores it",
     withSnapshot(async (blobs) => {
       const [, name] = saved.blob.split("/");
