@@ -168,7 +168,7 @@ const firmwareGib = 1;
 /**
  * Of an OS disk of the host's own, whatever the host has.
  *
- * @see https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks-faq
+ * @see https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
  */
 const mostGib = 2040;
 
