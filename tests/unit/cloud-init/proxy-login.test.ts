@@ -84,7 +84,7 @@ function unbooted(): FakeMachine {
       case $* in "config images list"*) echo registry.k8s.io/pause:3.99; exit ;; esac
       ${programs.kubeadm}`,
     ...{ "apt-get": "", "apt-cache": "exit 100", "apt-mark": "", sysctl: "", swapoff: "" },
-    ...{ runc: "", kubelet: "", "update-ca-certificates": "", systemctl },
+    ...{ runc: "", "update-ca-certificates": "", systemctl },
   };
   for (const [name, text] of Object.entries(others)) machine.program(name, text);
   return machine;

@@ -140,7 +140,11 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       "azure-native:authorization:getClientToken": () => ({ token: "token" }),
       "pulumi:pulumi:readStackOutputs": () => {
         if (unreadable-- > 0) throw new Error("unexpected end of JSON input");
-        const outputs = { cluster: memory, machines: machinesOf(validSettings) };
+        const machines = machinesOf(validSettings).map(({ name, address, zone }) => ({
+          ...{ name, address },
+          zone: `westeurope-${zone}`,
+        }));
+        const outputs = { cluster: memory, machines };
         return { outputs: scene.isRemembered ? outputs : {} };
       },
     },
