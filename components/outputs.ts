@@ -15,6 +15,7 @@ import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs, previousOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { proxyDigest } from "./plan/proxy-roll-out";
+import { zoneLabelOf } from "./settings/topology";
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
@@ -74,7 +75,7 @@ export function outputsOf(
     machines: [...plan.controlPlanes, ...plan.workers].map(({ name, role, zone, address }) => ({
       name,
       role,
-      zone: `${plan.settings.location}-${zone}`,
+      zone: zoneLabelOf(plan.settings, zone),
       address,
       kubeletCertificateUntil: members.find(({ machine }) => machine.plan.name === name)!.machine
         .kubeletCertificate.validUntil,

@@ -126,7 +126,8 @@ maintain() {
   done
 }
 
-# What configures this member takes it down by itself, and restarts zoned-maintenance when it ends.
+# Takes the bootstrap step's lock, and fails while that runs: it takes this member down by itself, and restarts
+# zoned-maintenance when it ends.
 exclude_step() {
   exec 9>"$root/run/zoned-bootstrap.lock"
   flock --nonblock 9

@@ -37,11 +37,10 @@ type Part = "all" | "some" | "none";
 
 /**
  * The rule that stops a flow, or a part of it; undefined where all of it passes. Of the rules that match
- * a packet, Azure goes by the one whose priority is the lowest number.
+ * a packet, Azure goes by the one whose priority is the lowest number. What Azure alone knows stops nothing
+ * here: which networks behind a gateway are in the tag VirtualNetwork.
  *
  * @param rules those of a security group, and the ones that Azure adds to every group
- * What Azure alone knows stops nothing here: which networks behind a gateway are in the tag VirtualNetwork.
- *
  * @param network the ranges that are known to be in the tag VirtualNetwork
  */
 export function stoppedBy(
@@ -68,14 +67,15 @@ const listOf = (one: string | undefined, many: readonly string[] = []): readonly
 
 function matchOf(
   { protocol, from, to, port, lastPort = port }: Flow,
-  { properties: rule }: SecurityRule,
+  given: SecurityRule,
   network: readonly string[],
 ): Part {
+  const rule = given.properties;
   if (rule.protocol !== "*" && !isSame(rule.protocol, protocol)) return "none";
   const ports = listOf(rule.destinationPortRange, rule.destinationPortRanges);
   const sourcePorts = listOf(rule.sourcePortRange, rule.sourcePortRanges);
   const match = (end: string, one: string | undefined, many: readonly string[] | undefined) =>
-    endMatch(end, listOf(one, many), { network, isAllowed: isSame(rule.access, "Allow") });
+    endMatch(end, listOf(one, many), { network, isAllowed: isAllowing(given) });
   const parts = [
     match(from, rule.sourceAddressPrefix, rule.sourceAddressPrefixes),
     match(to, rule.destinationAddressPrefix, rule.destinationAddressPrefixes),

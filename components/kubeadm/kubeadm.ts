@@ -10,6 +10,7 @@ import type { PayloadFile } from "./payload-file";
 import { issuerVariables } from "./people";
 import { kubeletKeyPath } from "./kubelet-certificate-paths";
 import { kubeletCertificatePath } from "./kubelet-certificate-paths";
+import { isEveryCheck } from "../settings/rules/kubeadm";
 import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { credentialProvider } from "./registries";
@@ -171,8 +172,7 @@ const resetConfiguration = (settings: KubeadmSettings) => ({
  */
 function upgradeConfiguration(settings: KubeadmSettings, machine: KubeadmMachine) {
   const { ignorePreflightErrors, timeouts } = settings.kubeadm;
-  // Beside it kubeadm takes no single check.
-  const isAll = ignorePreflightErrors.some((check) => check.toLowerCase() === "all");
+  const isAll = ignorePreflightErrors.some(isEveryCheck);
   const both = {
     ignorePreflightErrors: [...(isAll ? [] : ["CreateJob"]), ...ignorePreflightErrors].sort(),
     skipPhases: ["addon/kube-proxy"],

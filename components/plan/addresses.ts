@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import type { MachinePlan } from "../settings/topology";
+import { type MachinePlan, zoneLabelOf } from "../settings/topology";
 
 /** Where a machine is, by the stack's outputs. */
 export interface PlacedMachine {
@@ -20,10 +20,10 @@ export interface PlacedMachine {
 export function addressProblems(
   machines: readonly Pick<MachinePlan, "name" | "address" | "zone">[],
   placed: readonly PlacedMachine[],
-  { location }: Pick<Settings, "location">,
+  settings: Pick<Settings, "location">,
 ): string[] {
   const moves = machines.flatMap(({ name, address, zone: number }) => {
-    const zone = `${location}-${number}`;
+    const zone = zoneLabelOf(settings, number);
     const before = placed.find((one) => one.name === name);
     if (before !== undefined && before.address !== address) {
       return [`${name} would move from ${before.address} to ${address}`];

@@ -65,6 +65,10 @@ export function zoneCidr(networkCidr: string, zone: string): string {
 const addressAt = (cidr: string, offset: number): string =>
   Address4.fromBigInt(start(cidr).bigInt() + BigInt(offset)).correctForm();
 
+/** A zone as Azure's cloud provider and disk driver label Nodes with it. */
+export const zoneLabelOf = ({ location }: Pick<Settings, "location">, zone: string): string =>
+  `${location}-${zone}`;
+
 /**
  * The address of a private API: the first free one of the balancers' subnet, which no Service has taken
  * before the cluster is there.

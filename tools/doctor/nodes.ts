@@ -18,7 +18,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "if Azure has the machine no more, pulumi up creates it again; if it runs, its kubelet makes its Node when it starts: az vm restart, then pulumi up --refresh"
+              ? "if Azure no longer has the machine, pulumi up creates it again; if it runs, its kubelet registers its Node when it starts: az vm restart, then pulumi up --refresh"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),

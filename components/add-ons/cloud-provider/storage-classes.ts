@@ -5,6 +5,7 @@ import type { DiskClass } from "../../azure/disk-classes";
 import type { DiskEncryptionSet } from "../../azure/disk-encryption";
 import { tagsOf } from "../../azure/stack-tag";
 import type { Settings } from "../../settings/settings";
+import { zoneLabelOf } from "../../settings/topology";
 import { driverName } from "./disk-driver";
 
 export interface StorageClassesArgs {
@@ -51,7 +52,7 @@ export class StorageClasses extends pulumi.ComponentResource {
             allowedTopologies: [
               {
                 matchLabelExpressions: [
-                  { key: `topology.${driverName}/zone`, values: [`${settings.location}-${zone}`] },
+                  { key: `topology.${driverName}/zone`, values: [zoneLabelOf(settings, zone)] },
                 ],
               },
             ],

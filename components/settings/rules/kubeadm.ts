@@ -137,11 +137,12 @@ function patchProblems(file: string, text: string): Problem[] {
   ];
 }
 
-/** kubeadm compares checks in lower case. */
+/** Whether this ignores all of kubeadm's preflight checks; kubeadm then takes no single one, and compares in lower case. */
+export const isEveryCheck = (check: string): boolean => check.toLowerCase() === "all";
+
 function ignoredProblems(checks: readonly string[]): Problem[] {
-  const isAll = (check: string) => check.toLowerCase() === "all";
-  const index = checks.findIndex(isAll);
-  const others = checks.filter((check) => !isAll(check));
+  const index = checks.findIndex(isEveryCheck);
+  const others = checks.filter((check) => !isEveryCheck(check));
   if (index === -1 || others.length === 0) return [];
   const key = `kubeadm.ignorePreflightErrors[${index}]`;
   return [

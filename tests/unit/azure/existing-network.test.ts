@@ -252,3 +252,18 @@ it("goes on in a subnet's second range where the first one is full", async () =>
     ...{ address: "10.1.3.14", subnetCidr: "10.1.3.0/28" },
   });
 });
+
+it("leaves machines where they are in a subnet that has no address for others", async () => {
+  const full = Array.from({ length: 11 }, (_, at) => ({
+    ...{ name: `zoned-test-old-${at}`, address: `10.1.2.${at + 4}` },
+  }));
+  const machines = await withNetwork(async (connection) => {
+    const network = await getExistingNetwork(settings, connection);
+    const planned = machinesOf(settings);
+    const old = full.map((one) => ({ ...planned[1]!, name: one.name }));
+    const known = { settings, network, shown: new Map(), before: { machines: full } };
+    return (await placed([...planned, ...old], known, connection)).machines;
+  });
+
+  expect(machines).toEqual(expect.arrayContaining(full.map((one) => expect.objectContaining(one))));
+});

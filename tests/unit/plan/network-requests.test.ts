@@ -506,7 +506,10 @@ it("has everything that is wrong at once, and each of its asks once in the text"
     subnets: new Map([
       [
         ids[0].toLowerCase(),
-        { ...a, permissions, delegations: ["Microsoft.Web/farms"], routeTable: table, free: 2 },
+        {
+          ...{ ...a, permissions, delegations: ["Microsoft.Web/serverFarms"] },
+          ...{ routeTable: table, free: 2 },
+        },
       ],
       [ids[1].toLowerCase(), { ...b, permissions, securityGroup: undefined, gateway: undefined }],
     ]),
