@@ -59,6 +59,13 @@ is_due() {
   due=$((until - $(date +%s) < least_days * 86400))
 }
 
+# Only one machine may be down: Azure's events, kured and updates note it in the same place.
+take_turn() {
+  local why
+  [[ ! -e $state/maintenance ]] || fail "not renewing certificates, since an event of Azure or a reboot of $machine is under way"
+  why=$(bootstrap take_turn renewal 30 2>&1) || fail "not renewing certificates: $why"
+}
+
 expect_peers() {
   local amiss
   amiss=$(bootstrap peers_amiss 2>&1) || true
@@ -102,8 +109,9 @@ restart() {
 renew() {
   local component due
   is_due
+  [[ -e $begun ]] || ((due)) || return 0
+  take_turn
   if [[ ! -e $begun ]]; then
-    ((due)) || return 0
     expect_peers "renewing certificates"
     bootstrap control_plane_is_well >/dev/null 2>&1 ||
       fail "not renewing certificates, since this control plane is not well"
@@ -114,6 +122,7 @@ renew() {
   if ((due)); then kubeadm certs renew all; fi
   for component in "${components[@]}"; do restart "$component"; done
   rm "$begun"
+  bootstrap end_turn other || echo "its turn to be down ends by itself"
 }
 
 if (($# > 0)); then

@@ -2,7 +2,8 @@
 # Azure's scheduled events on this machine, and whose turn it is to be down.
 
 # Who is down, or is about to be: a machine, who takes it down, and when that is forgotten. Events of Azure,
-# kured and `pulumi up` all ask here. It is no Lease: NodeRestriction lets a kubelet write its own alone.
+# kured, renewals of certificates and `pulumi up` all ask here. It is no Lease: NodeRestriction lets a kubelet
+# write its own alone.
 turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 
 # shellcheck disable=SC2016 # jq's own

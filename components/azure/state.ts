@@ -50,8 +50,12 @@ export interface MachineState {
   /** When it was last drained for a restart. */
   readonly drained?: string;
   readonly bootstrap?: BootstrapState;
-  /** Of a control plane: what its cluster says of it; see left-control-planes.ts. */
+  /** Of a control plane: what its cluster says of it; see left-machines.ts. */
   readonly removedFromEtcd?: boolean;
+  /** Of a worker, likewise. */
+  readonly lacksNode?: boolean;
+  /** Likewise of any machine: it is off, and its Node is still drained. */
+  readonly stoppedForResize?: boolean;
 }
 
 /** Whether a machine does not run, as far as Azure says. */

@@ -5,7 +5,7 @@ import { ApiError, KubernetesApi } from "./kubernetes-api";
 
 /**
  * Name of the ConfigMap that says which machines are down, or about to be: a machine, what takes it down,
- * and when that is forgotten. Events of Azure, kured and updates all ask here.
+ * and when that is forgotten. Events of Azure, kured, renewals of certificates and updates all ask here.
  */
 export const turnsName = "zoned-maintenance";
 

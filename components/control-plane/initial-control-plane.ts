@@ -41,6 +41,7 @@ export class InitialControlPlane extends pulumi.ComponentResource implements Mem
     const { step, membership } = bootstrapControlPlane(machine, args, {
       initialControlPlane: this.initialControlPlane,
       after: [args.api, args.network, ...[...this.replaced.values()].map(({ vm }) => vm)],
+      previous: [],
     });
     this.machine = machine;
     this.step = step;

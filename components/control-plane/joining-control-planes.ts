@@ -27,15 +27,14 @@ export class JoiningControlPlanes extends pulumi.ComponentResource {
   ) {
     super(controlPlaneType, name, {}, opts);
     const { initialControlPlane, replaced } = initial;
-    const members: Member[] = [];
-    let previous: Member = initial;
+    const previous: Member[] = [initial];
     for (const plan of args.plan.turns.slice(1)) {
-      const machine = replaced.get(plan.name) ?? makeControlPlane(plan, args, this, previous);
-      const after = [nodeAddOns, previous.step];
-      previous = bootstrapControlPlane(machine, args, { initialControlPlane, after, previous });
-      members.push(previous);
+      const last = previous.at(-1)!;
+      const machine = replaced.get(plan.name) ?? makeControlPlane(plan, args, this, last);
+      const after = [nodeAddOns, last.step];
+      previous.push(bootstrapControlPlane(machine, args, { initialControlPlane, after, previous }));
     }
-    this.members = members;
+    this.members = previous.slice(1);
     this.registerOutputs();
   }
 }

@@ -78,8 +78,8 @@ export function makeControlPlane(
 interface BootstrapArgs {
   readonly initialControlPlane: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
-  /** Control planes leave one after another, the last in turn first. */
-  readonly previous?: Member;
+  /** Control planes leave one after another, the last in turn first, whichever of them stay. */
+  readonly previous: readonly Member[];
 }
 
 export function bootstrapControlPlane(
@@ -115,7 +115,7 @@ export function bootstrapControlPlane(
     serviceAccountKeys: tagOf(serviceAccountKeys),
     script,
     after,
-    outlives: previous ? [previous.membership] : [],
+    outlives: previous.map(({ membership }) => membership),
   });
   return { machine, ...bootstrapped };
 }

@@ -175,6 +175,12 @@ export function decide(observed: Observed): Decision {
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...(initialization.isRestoring ? [refreshText] : []),
+      ...retained
+        .filter(({ name }) => azure.machines.get(name)!.lacksNode)
+        .map(
+          ({ name }) =>
+            `${name} runs, and the cluster has no Node of it: its bootstrap step registers it again`,
+        ),
       ...[keys, cas, accounts, issuers, federation].flatMap(({ message }) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
@@ -240,9 +246,10 @@ function recordsOf(
         createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        bootstrapRequestedAt: retained.includes(one.plan)
-          ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
-          : now,
+        bootstrapRequestedAt:
+          retained.includes(one.plan) && !machine?.lacksNode
+            ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
+            : now,
       };
       return [name, record];
     }),

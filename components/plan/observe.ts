@@ -28,7 +28,7 @@ import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clie
 import type { PlacedMachine } from "./addresses";
 import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
-import { markRemovedFromEtcd } from "./left-control-planes";
+import { markLeft } from "./left-machines";
 import type { PreviousOutputs } from "./machine-changes";
 import { plannedResources } from "./planned-resources";
 import { newKinds } from "./policies";
@@ -88,7 +88,6 @@ export async function observe(settings: Settings): Promise<Observed> {
   const connection = await connect(settings);
   const api = apiName(settings, connection.subscriptionId);
   const machines = machinesOf(settings);
-  const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const found = getAzureState(settings, connection);
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
@@ -110,13 +109,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     registries,
   ] = await Promise.all([
     found.then((answer) =>
-      markRemovedFromEtcd({
-        settings,
-        controlPlanes,
-        azure: answer,
-        kubeconfig: previous.kubeconfig,
-        now,
-      }),
+      markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
     ),
     getGroupLocks(settings, connection),
     found.then(async ({ isBegun }) => {

@@ -19,8 +19,9 @@ export const startedMachines = (
   retained
     .filter(({ name, size }) => {
       const now = machines.get(name)!;
-      const { drained, bootstrap } = now;
-      const isUnfinished = drained !== undefined && drained !== bootstrap?.drained;
+      const { drained, bootstrap, stoppedForResize } = now;
+      const isUnfinished =
+        stoppedForResize || (drained !== undefined && drained !== bootstrap?.drained);
       return isOff(now) && (!isSameSize(now.size, size) || isUnfinished);
     })
     .map(({ name }) => name);

@@ -18,7 +18,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "if Azure no longer has the machine, pulumi up creates it again; if it runs, its kubelet registers its Node when it starts: az vm restart, then pulumi up --refresh"
+              ? "pulumi up, which creates a machine that Azure no longer has, and has a worker that runs register its Node again; a control plane does that when it starts: az vm restart, then pulumi up --refresh"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),

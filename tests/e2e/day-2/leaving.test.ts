@@ -126,6 +126,28 @@ describe("a machine that leaves", () => {
     await cloud?.stop();
   });
 
+  const machine = (name: string) =>
+    `/providers/Microsoft.Compute/virtualMachines/zoned-dev-${name}`;
+
+  it("is a Node again when the change is taken back after it has left and before its VM was deleted", async () => {
+    await cloud.fault({
+      method: "DELETE",
+      id: machine("workers-3"),
+      code: "ScopeLocked",
+      times: 9,
+    });
+    await cloud.stack.configure({ ...small, ...workers(2) });
+    expect(refused(await cloud.stack.up("--skip-preview"))).toMatch(/ScopeLocked/);
+    await cloud.clearFaults();
+    expect(await nodes()).not.toContain("workers-3");
+
+    await cloud.stack.configure({ ...small, ...workers(3) });
+    const run = asPlanned(await cloud.stack.up());
+
+    expect(run.stdout).toContain("zoned-dev-workers-3 runs, and the cluster has no Node of it");
+    expect(await nodes()).toContain("workers-3");
+  });
+
   it("is cordoned and emptied, and its Node deleted, before its VM is", async () => {
     const happened = await up(workers(2));
 
@@ -190,9 +212,6 @@ describe("a machine that leaves", () => {
   const one = { ...workers(1, "Standard_B2ms"), controlPlaneCount: 1 };
   const five = { ...one, controlPlaneCount: 5 };
   const names = [1, 2, 3, 4, 5].map((number) => `cp-${number}`);
-  const machine = (name: string) =>
-    `/providers/Microsoft.Compute/virtualMachines/zoned-dev-${name}`;
-
   it("is a control plane that is made anew, when the change is taken back after it has left and before its VM was deleted", async () => {
     await cloud.fault({ method: "DELETE", id: machine("cp-\\d$"), code: "ScopeLocked", times: 9 });
     await cloud.stack.configure({ ...small, ...one });

@@ -216,6 +216,24 @@ describe("a cluster of which machines are off", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
+  it("starts a machine again where the change is taken back after it was deallocated for it", async () => {
+    await cloud.fault({
+      ...{ method: "PUT", id: "virtualMachines/zoned-dev-workers-1$" },
+      ...{ status: 409, code: "SkuNotAvailable", times: 9 },
+    });
+    await cloud.stack.configure(changed);
+    refused(await cloud.stack.up("--skip-preview"));
+    expect(await ready()).toEqual(["cp-1", "workers-2"]);
+    await cloud.clearFaults();
+
+    await cloud.stack.configure({ ...changed, workerPools: [{ ...wide, size: other }] });
+    const requests = await written(async () => succeeded(await cloud.stack.up("--skip-preview")));
+
+    expect(requests).toEqual(["POST workers-1"]);
+    expect(await ready()).toEqual(names);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
   it("goes on with a size where an update was ended after it had deallocated the only control plane", async () => {
     await cloud.stack.configure({
       ...changed,

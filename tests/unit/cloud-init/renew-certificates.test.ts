@@ -67,6 +67,8 @@ const programs = () => ({
   kubeadm: `[[ $1 != certs ]] || set -- "$@" --config "$root/cluster.yaml"\n${kubeadm()}`,
   kubectl: `cat "$root/objects"`,
   curl: `case $* in
+    *PATCH*zoned-maintenance) echo "$*" >>"$root/turned"; printf '\\n200' ;;
+    *zoned-maintenance) cat "$root/turns"; printf '\\n200' ;;
     *PATCH*) echo "$*" >>"$root/patches" ;;
     *2379/health*) echo '{"health":"true"}' ;;
     *maintenance/alarm*) echo '{}' ;;
@@ -88,6 +90,7 @@ function controlPlaneMachine(): FakeMachine {
   const machine = new FakeMachine(programs());
   machine.write("/objects", JSON.stringify(peers()));
   machine.write("/patches", "");
+  machine.write("/turns", "{}");
   machine.write("/run/it", "");
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.ship("renew-certificates.sh", "/renew.sh");
@@ -270,6 +273,46 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       );
       expect(files()).toEqual(before);
       expect(annotated(renewalFailed).join()).toContain(`static pod etcd-${peer} is not Ready`);
+    });
+
+    it("touches nothing while another machine is down, for an event of Azure or a reboot", async () => {
+      await makeControlPlane();
+      const down = { data: { "zoned-test-workers-1": "Redeploy 2999-01-01T00:00:00Z" } };
+      machine.write("/turns", JSON.stringify(down));
+      const before = files();
+
+      const { code, stderr } = await renew();
+
+      expect(code).toBe(1);
+      expect(stderr).toContain("zoned-test-workers-1 is down for Redeploy, at most until 2999");
+      expect(files()).toEqual(before);
+      expect(machine.has("/turned")).toBe(false);
+    });
+
+    it("touches nothing while this machine has an event of its own, whose turn it would take", async () => {
+      await makeControlPlane();
+      machine.write("/var/lib/zoned/maintenance", "602D9444 acknowledged\n");
+      const before = files();
+
+      expect((await renew()).stderr).toContain("an event of Azure or a reboot of zoned-test-cp-1");
+      expect(files()).toEqual(before);
+    });
+
+    it("has no other machine go down meanwhile, and says when it has ended", async () => {
+      await makeControlPlane();
+      machine.program(
+        "curl",
+        `turns='{}'; [[ ! -e $root/turned ]] || turns='{"data": {"${name}": "renewal 2999-01-01T00:00:00Z"}}'\n` +
+          programs().curl.replace('cat "$root/turns";', 'echo "$turns";'),
+      );
+
+      expect(await renew()).toMatchObject({ code: 0, stderr: "" });
+
+      const turns = machine.read("/turned").match(/(?<="data":).*?(?=})/g);
+      expect(turns).toEqual([
+        expect.stringMatching(`{"${name}":"renewal \\d{4}-`),
+        `{"${name}":null`,
+      ]);
     });
 
     it("touches nothing of a control plane that is not well itself", async () => {

@@ -6,7 +6,7 @@ import { only } from "../../../components/kubeadm/rotation";
 import { generationOf } from "../../../components/machine/generation";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
 import { PreviousOutputs } from "../../../components/plan/machine-changes";
-import * as leftControlPlanes from "../../../components/plan/left-control-planes";
+import * as leftMachines from "../../../components/plan/left-machines";
 import { makePlan } from "../../../components/plan/plan";
 import { machinesOf } from "../../../components/settings/topology";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
@@ -216,7 +216,7 @@ it("orders a machine anew that somebody deleted, whatever the outputs remember",
 });
 
 it("orders a control plane anew that has left etcd, though Azure has it as it shall be", async () => {
-  jest.spyOn(leftControlPlanes, "markRemovedFromEtcd").mockImplementation(async ({ azure }) => {
+  jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
     const machine = { ...azure.machines.get(second)!, removedFromEtcd: true };
     return { ...azure, machines: new Map([...azure.machines, [second, machine]]) };
   });
@@ -299,4 +299,20 @@ it("has a private API in a network of others at the address that the outputs rem
   const { apiAddress } = await plan({ ...living, settings, isRemembered: true, remembered });
 
   expect(apiAddress).toBe("10.1.1.77");
+});
+
+it("has the step of a worker run again that runs and has no Node, and says why", async () => {
+  const worker = names.find((name) => name.includes("workers"))!;
+  jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
+    const machine = { ...azure.machines.get(worker)!, lacksNode: true };
+    return { ...azure, machines: new Map([...azure.machines, [worker, machine]]) };
+  });
+
+  const { machineRecords, retained, says } = await plan(living);
+
+  expect(says).toEqual([expect.stringContaining(`${worker} runs, and the cluster has no Node`)]);
+  expect(retained.has(worker)).toBe(true);
+  expect(machineRecords.get(worker)).toMatchObject({ createdAt: "then" });
+  expect(machineRecords.get(worker)!.bootstrapRequestedAt).not.toBe("then");
+  expect(machineRecords.get(first)!.bootstrapRequestedAt).toBe("then");
 });

@@ -118,6 +118,7 @@ it.each<[what: string, machine: MachineState, isStarted: boolean]>([
     { ...off, drained: "then", bootstrap: { state: "Succeeded", drained: "then" } },
     false,
   ],
+  ["starts one that was drained for a size it never got", { ...off, stoppedForResize: true }, true],
   ["leaves one that runs", { ...running, drained: "now" }, false],
 ])("%s", (_, machine, isStarted) => {
   const { off, problems, started } = look({

@@ -1,13 +1,15 @@
 import { text } from "node:stream/consumers";
 
 import { MachineState } from "../../../components/azure/state";
-import { LeftArgs, markRemovedFromEtcd } from "../../../components/plan/left-control-planes";
+import { LeftArgs, markLeft } from "../../../components/plan/left-machines";
 import { machinesOf } from "../../../components/settings/topology";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
-const controlPlanes = machinesOf(validSettings).filter(({ role }) => role === "control-plane");
+const machines = machinesOf(validSettings);
+const controlPlanes = machines.filter(({ role }) => role === "control-plane");
+const workers = machines.filter(({ role }) => role === "worker").map(({ name }) => name);
 const [first = "", second = "", third = ""] = controlPlanes.map(({ name }) => name);
 
 interface Cluster {
@@ -23,6 +25,7 @@ const member = (name: string, address = "172.16.1.4") =>
   `1234, ${name === "" ? "unstarted" : "started"}, ${name}, https://${address}:2380, https://${address}:2379, false`;
 
 const names = [first, second, third];
+const all = machines.map(({ name }) => name);
 let cluster: Cluster;
 /** Control planes whose etcd was asked. */
 let asked: string[];
@@ -31,7 +34,7 @@ let close: () => void;
 
 beforeAll(async () => {
   ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
-    const { nodes = names, members = names.map((name) => member(name)) } = cluster;
+    const { nodes = all, members = names.map((name) => member(name)) } = cluster;
     const { method = "", url = "" } = request;
     const { pathname } = new URL(url, "https://localhost");
     const body = await text(request);
@@ -63,27 +66,30 @@ afterAll(() => close());
 /** What Azure has of these control planes, of which one's step may not have ended well. */
 const azureWith = (failed?: string) => ({
   machines: new Map(
-    names.map((name): [string, MachineState] => [
+    all.map((name): [string, MachineState] => [
       name,
       { size: "s", bootstrap: { state: name === failed ? "Failed" : "Succeeded" } },
     ]),
   ),
 });
 
-/** Who has left a cluster of three. */
-async function left(of: Cluster, change: Partial<LeftArgs> = {}) {
+const marked = async (of: Cluster, change: Partial<LeftArgs> = {}) => {
   cluster = of;
   asked = [];
-  const { machines } = await markRemovedFromEtcd({
+  const { machines: found } = await markLeft({
     settings: validSettings,
-    controlPlanes,
+    machines,
     azure: azureWith(),
     kubeconfig,
     now,
     ...change,
   });
-  return [...machines].filter(([, { removedFromEtcd }]) => removedFromEtcd).map(([name]) => name);
-}
+  return [...found];
+};
+
+/** Who has left a cluster of three. */
+const left = async (of: Cluster, change: Partial<LeftArgs> = {}) =>
+  (await marked(of, change)).filter(([, one]) => one.removedFromEtcd).map(([name]) => name);
 
 it.each<[string, Cluster]>([
   ["has no Node", { nodes: [first, third] }],
@@ -132,4 +138,37 @@ it("says nothing of one whose step has failed, which runs again by itself", asyn
   expect(
     await left({ nodes: [first], members: [member(first)] }, { azure: azureWith(second) }),
   ).toEqual([third]);
+});
+
+describe("a worker that has no Node", () => {
+  const [worker = ""] = workers;
+  const lacking = async (of: Cluster, change: Partial<LeftArgs> = {}) =>
+    (await marked(of, change)).filter(([, one]) => one.lacksNode).map(([name]) => name);
+  const others = all.filter((name) => name !== worker);
+
+  it("is marked where it runs and its step has ended well", async () => {
+    expect(await lacking({ nodes: others })).toEqual([worker]);
+    expect(await lacking({ nodes: all })).toEqual([]);
+    expect(await lacking({ nodes: others }, { azure: azureWith(worker) })).toEqual([]);
+  });
+
+  it("is not while it is off, since it makes its Node when it starts", async () => {
+    const azure = azureWith();
+    azure.machines.set(worker, { ...azure.machines.get(worker)!, power: "deallocated" });
+
+    expect(await lacking({ nodes: others }, { azure })).toEqual([]);
+  });
+});
+
+it("marks a machine that is off while its Node is drained, as a resize that is taken back leaves it", async () => {
+  const stopped = async (of: Cluster) => {
+    const azure = azureWith();
+    azure.machines.set(second, { ...azure.machines.get(second)!, power: "deallocated" });
+    const found = await marked(of, { azure });
+    return found.filter(([, one]) => one.stoppedForResize).map(([name]) => name);
+  };
+
+  expect(await stopped({ drained: second })).toEqual([second]);
+  expect(await stopped({ drained: third })).toEqual([]);
+  expect(await stopped({ unready: second })).toEqual([]);
 });
