@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
+import { mostDrainMinutes } from "../settings/times";
 import { ApiError, isReady, KubernetesApi, KubernetesObject, NoAnswer } from "./kubernetes-api";
 
 interface Drain {
@@ -58,8 +59,10 @@ export async function drain({ api, node, minutes }: Drain): Promise<void> {
         `${node} could not be drained within ${minutes} minutes (drainMinutes); these pods are still on it:` +
           `${left.map(({ name, reason }) => `\n  - ${name}: ${reason}`).join("")}\n` +
           "Nothing was deleted, and the node takes pods again. Make room for the pods elsewhere or change what holds them, " +
-          "then run pulumi up again; or wait longer: pulumi config set drainMinutes " +
-          `${minutes * 4}`,
+          "then run pulumi up again" +
+          (minutes < mostDrainMinutes
+            ? `; or wait longer: pulumi config set drainMinutes ${Math.min(minutes * 4, mostDrainMinutes)}`
+            : ""),
       );
     }
     await pause(pollMilliseconds);

@@ -170,7 +170,7 @@ export class KubernetesApi {
         const isSilent = error.name === "TimeoutError";
         throw new NoAnswer(
           `the API at ${this.server} does not answer from here (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
-            "the cluster is down, or this network may not reach it (apiAccessCidrs; a proxy is taken from apiProxy, else from HTTPS_PROXY)",
+            "the cluster is down, or this network may not reach it (apiAccessCidrs, or a private API; a proxy is taken from apiProxy, else from HTTPS_PROXY)",
           isSilent ? "silence" : `${code}`,
         );
       },

@@ -21,7 +21,12 @@ export interface Gate {
 export interface GateArgs {
   readonly settings: Pick<
     Settings,
-    "clusterName" | "reinitialize" | "resourceGroup" | "restoreFrom" | "skipHealthCheckUntil"
+    | "apiAccess"
+    | "clusterName"
+    | "reinitialize"
+    | "resourceGroup"
+    | "restoreFrom"
+    | "skipHealthCheckUntil"
   >;
   readonly initialization: Pick<Initialization, "id" | "isRestoring">;
   /** But to control planes that have left etcd: nothing depends on these. */
@@ -238,8 +243,10 @@ function refusal(
       : []),
     ...(problems.some((text) => text.includes(accessSetting))
       ? [
-          `if ${accessSetting} keeps this network out: correct it and run pulumi up without this change, which touches no machine; ` +
-            "then make the change",
+          settings.apiAccess === "private"
+            ? "if this network does not lead to the private API: run pulumi up where one does, or by apiProxy (docs/landing-zone.md, Where Pulumi runs)"
+            : `if ${accessSetting} keeps this network out: correct it and run pulumi up without this change, which touches no machine; ` +
+              "then make the change",
         ]
       : []),
     ...(stray === undefined

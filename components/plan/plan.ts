@@ -89,12 +89,12 @@ export interface Plan {
  */
 export async function makePlan(settings: Settings): Promise<Plan> {
   const observed = await observe(settings);
-  // Beside a refusal too, so that everything can be asked for at once.
-  for (const warning of observed.warnings) void pulumi.log.warn(warning);
   const decision = decide(observed);
-  const { deallocated, repairFirst, warnings } = await check(observed, decision);
+  const { deallocated, repairFirst, warnings, problems } = await check(observed, decision);
+  // Beside a refusal too, so that everything can be asked for at once.
+  for (const warning of [...observed.warnings, ...warnings]) void pulumi.log.warn(warning);
+  refuse(problems);
   announce(observed, decision, deallocated);
-  for (const warning of warnings) void pulumi.log.warn(warning);
 
   const { connection, azure, previous, manifests } = observed;
   return {
@@ -146,9 +146,8 @@ const namesOf = (machines: readonly MachinePlan[]): Set<string> =>
 
 /**
  * Asks what depends on the decision: whether Azure resizes these machines while they run, and whether
- * the living cluster can bear these changes. What is stopped cannot be asked.
- *
- * @throws RunError with the problems of the decision and of all answers
+ * the living cluster can bear these changes. What is stopped cannot be asked. Its problems are those of
+ * the decision and of all answers.
  */
 async function check(observed: Observed, decision: Decision) {
   const { settings, connection, azure, now, previous } = observed;
@@ -183,14 +182,14 @@ async function check(observed: Observed, decision: Decision) {
     kubeconfig: isLiving ? kubeconfig : undefined,
   });
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
-  refuse([
-    ...decision.problems,
-    ...gate.problems,
-    ...etcdProblems,
-    ...snapshot.problems,
-    ...proxyProblems,
-  ]);
   return {
+    problems: [
+      ...decision.problems,
+      ...gate.problems,
+      ...etcdProblems,
+      ...snapshot.problems,
+      ...proxyProblems,
+    ],
     deallocated,
     repairFirst: gate.repairFirst,
     warnings: [...initialization.warnings, ...snapshot.warnings, ...decision.warnings, ...reach],

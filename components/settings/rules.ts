@@ -1,5 +1,5 @@
 import { minorOf, minors, versions } from "../versions";
-import { compactTime, parseCompactTime } from "./times";
+import { compactTime, mostDrainMinutes, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
 import { accessProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
@@ -96,7 +96,7 @@ const single = (settings: Settings): Rule[] => [
     better: 3,
   },
   within(settings, "osDiskSizeGb", osDiskSizes.least, osDiskSizes.most, osDiskSizes.why, 64),
-  within(settings, "drainMinutes", 1, 1440, "since an update must end", 15),
+  within(settings, "drainMinutes", 1, mostDrainMinutes, "since an update must end", 15),
   within(settings, "encryptionKeyGeneration", 0, 9999, "the number of a key, or 0 for none", 1),
   within(settings, "caGeneration", 1, 9999, "the number of the cluster's CAs", 1),
   within(settings, "serviceAccountKeyGeneration", 1, 9999, "the number of a key", 1),

@@ -1,6 +1,9 @@
 /** Whether Kubernetes reads this as a time, such as 90s or 1h30m. */
 export const isDuration = (text: string): boolean => /^(\d+(\.\d+)?(h|m|s|ms))+$/.test(text);
 
+/** Of a drain, since an update must end. */
+export const mostDrainMinutes = 1440;
+
 /**
  * An ISO 8601 time in its basic format and in UTC, such as 20261123T174128Z: YAML reads it as text
  * and not as a date.

@@ -36,6 +36,7 @@ export function clusterIn(outputs: string, stack: string): Cluster {
   }
   const {
     machines: records = {},
+    apiAddress,
     etcdBackups,
     issuer,
     encryptionKeys,
@@ -45,7 +46,7 @@ export function clusterIn(outputs: string, stack: string): Cluster {
   // They are written when all machines have it.
   const kubernetesVersion = Object.values(records)[0]?.kubernetesVersion;
   return {
-    ...{ kubeconfig, machines, kubernetesVersion, etcdBackups, issuer },
+    ...{ kubeconfig, machines, kubernetesVersion, apiAddress, etcdBackups, issuer },
     ...{ encryptionKeys, cas, serviceAccountKeys },
   };
 }

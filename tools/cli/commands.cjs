@@ -73,7 +73,7 @@ module.exports = {
       port: {
         value: "number",
         about: "first of seven ports in a row for the local Azure",
-        read: whole(1024, 65_530, "a port from 1024 to 65530; the five after it are used too"),
+        read: whole(1024, 65_529, "a port from 1024 to 65529; the six after it are used too"),
         usually: "any free ones",
       },
       state: rehearsalFolder,

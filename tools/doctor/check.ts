@@ -12,6 +12,8 @@ export interface Expected {
   }[];
   /** Missing until an update has ended well. */
   readonly kubernetesVersion?: string;
+  /** Of a private API, which the cluster's network alone reaches. */
+  readonly apiAddress?: string;
   /** How often etcd is to be saved, such as 1h; missing where it is not. */
   readonly etcdBackups?: string;
   /** By whose tokens people log in; missing where by nobody's. */

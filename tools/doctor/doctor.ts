@@ -55,7 +55,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
         {
           name: "API",
           saw: way,
-          problems: [{ saw: error.message, fix: fixOf(error) }],
+          problems: [{ saw: error.message, fix: fixOf(error, cluster) }],
         },
         ...certificates(cluster, api),
       ],
@@ -86,7 +86,7 @@ async function wayTo({ server }: KubernetesApi, proxy: string | undefined): Prom
 const startOff =
   "what is off (az vm list --show-details --query '[].{name:name, power:powerState}' --output table) is started with az vm start --resource-group GROUP --name NAME";
 
-function fixOf(error: Error): string {
+function fixOf(error: Error, { apiAddress }: Expected): string {
   if (!(error instanceof NoAnswer)) {
     return error instanceof ApiError && [401, 403].includes(error.status)
       ? "run pulumi up until it ends well, which writes the output kubeconfig anew; a certificate that has expired is named below"
@@ -95,6 +95,12 @@ function fixOf(error: Error): string {
   }
   if (error.code === "CERT_HAS_EXPIRED") {
     return "the API server's certificate has expired, which its machine could not renew (journalctl --unit zoned-certificates): on each control plane, kubeadm certs renew all, then restart its static pods";
+  }
+  if (apiAddress !== undefined) {
+    return (
+      "the API is private: run this in the cluster's network or in one that leads there; where DNS does not know its name, a line in " +
+      `/etc/hosts does, with ${apiAddress} (docs/landing-zone.md, Where Pulumi runs). See if the control planes run, too; ${startOff}`
+    );
   }
   if (error.code === "ENOTFOUND") {
     return "the name belongs to the public address of the load balancer: see if the resource group still exists, and which DNS server this machine asks";

@@ -150,6 +150,18 @@ it("says how access is given back to this network by an update that is not held 
   expect(decide({ problems: ["etcd is silent"] }).problems[0]).not.toContain("apiAccessCidrs");
 });
 
+it("sends whom a private API does not answer to where it does, and to no setting of a public one", () => {
+  const problems = ["the API does not answer from here (apiAccessCidrs)"];
+  const settings = { ...validSettings, apiAccess: "private" } as const;
+
+  const gate = decideGate({ ...args({ problems }), settings }, { problems, unhealthy: new Map() });
+
+  expect(gate.problems[0]).toMatch(
+    /To go on:\s+- if this network does not lead to the private API/,
+  );
+  expect(gate.problems[0]).not.toContain("without this change");
+});
+
 it("offers to go on unasked only where nobody could be asked: what is amiss with etcd stops each step", () => {
   const [problem] = decide({ problems: ["etcd takes no writes"], areEtcds: true }).problems;
 

@@ -121,6 +121,17 @@ it("warns of what the kubelets' identity lacks at a registry, where it refuses s
   warn.mockRestore();
 });
 
+it("says how a private API is reached, where it refuses something else", async () => {
+  const values = { apiAccess: "private", apiAccessCidrs: [], controlPlaneSize: "Standard_X9" };
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  const planning = withStack("dev", values, () => makePlan(loadSettings()));
+
+  await expect(planning).rejects.toThrow(/Standard_X9 is not offered/);
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining("Three ways lead there"));
+  warn.mockRestore();
+});
+
 describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) => {
   let plan: readonly Recorded[];
   beforeAll(async () => {

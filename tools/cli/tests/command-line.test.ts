@@ -95,7 +95,7 @@ it("lists all commands where none is named", () => {
 it.each([
   ["start", ["--stak", "dev"], ["unknown option '--stak': expected --stack, --machines,"]],
   ["start", ["--machines", "real"], ["--machines: expected one of simulated, qemu, got 'real'"]],
-  ["start", ["--port", "80"], ["--port: expected a port from 1024 to 65530"]],
+  ["start", ["--port", "80"], ["--port: expected a port from 1024 to 65529"]],
   ["start", ["--port", "80.5e2"], ["got '80.5e2'"]],
   [
     "start",

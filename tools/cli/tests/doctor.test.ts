@@ -161,6 +161,18 @@ describe("npm run report", () => {
     expect(text).not.toMatch(/localhost|127\.0\.0\.1|46bb8116|BEGIN|client-key/);
   });
 
+  it("sends whom a private API does not answer to its network", async () => {
+    const { kubeconfig, cluster: before, ...others } = outputs();
+    const nobody = kubeconfig.replace(/localhost:\d+/, "localhost:9");
+    const isPrivate = { ...before, apiAddress: "172.16.0.4" };
+    havingOutputs({ ...others, kubeconfig: nobody, cluster: isPrivate });
+
+    const { stdout } = await doctor("--stack", "prod");
+
+    expect(stdout).toMatch(/→ the API is private: .*172\.16\.0\.4/);
+    expect(stdout).not.toContain("see if apiAccessCidrs");
+  });
+
   it("writes nothing where the API does not answer", async () => {
     const { kubeconfig, ...others } = outputs();
     const nobody = kubeconfig.replace(/localhost:\d+/, "localhost:9");
