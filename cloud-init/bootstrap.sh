@@ -96,8 +96,6 @@ if has_task registry-credentials || [[ -e $credentials_kept ]]; then
   step "registry credentials" 60 1 keep_registry_credentials
 fi
 
-if [[ $role == worker && -e $state/joined ]]; then step "registration" 120 3 register_node; fi
-
 if [[ ! -e $state/joined ]]; then
   step "packages" 1800 3 match_version
   if [[ $role == control-plane ]]; then

@@ -63,7 +63,7 @@ is_due() {
 take_turn() {
   local why
   [[ ! -e $state/maintenance ]] || fail "not renewing certificates, since an event of Azure or a reboot of $machine is under way"
-  why=$(bootstrap take_turn renewal 30 2>&1) || fail "not renewing certificates: $why"
+  why=$(bootstrap take_turn renewal 30 2>&1) || fail "not renewing certificates: ${why%%$'\n'*}"
 }
 
 expect_peers() {
@@ -109,12 +109,12 @@ restart() {
 renew() {
   local component due
   is_due
-  [[ -e $begun ]] || ((due)) || return 0
-  take_turn
   if [[ ! -e $begun ]]; then
+    ((due)) || return 0
     expect_peers "renewing certificates"
     bootstrap control_plane_is_well >/dev/null 2>&1 ||
       fail "not renewing certificates, since this control plane is not well"
+    take_turn
     date --utc +%FT%TZ >"$begun"
   fi
   stamp=$(<"$begun")

@@ -69,16 +69,20 @@ held_pods() {
   done <<<"$pods" | paste --serial --delimiters ';'
 }
 
+# What follows a drain needs half an hour of the time that Azure gives the step.
 drain() {
-  local held until
+  local held until seconds
   await_turn
-  until=$((SECONDS + drain_minutes * 60))
+  seconds=$((ZONED_DEADLINE - $(date +%s) - 1800))
+  ((seconds < drain_minutes * 60)) || seconds=$((drain_minutes * 60))
+  until=$((SECONDS + seconds))
   cordon "$cordoned_by" "$version"
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
     if ((SECONDS > until)); then
       uncordon
-      reason "after $drain_minutes minutes pods are still on this machine, which was not touched and takes pods" \
+      end_turn update || true
+      reason "after $((seconds / 60)) minutes pods are still on this machine, which was not touched and takes pods" \
         "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
       return 1
     fi

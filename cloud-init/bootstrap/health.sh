@@ -77,17 +77,6 @@ await_node() {
   watch node_is_well
 }
 
-# A kubelet makes its Node when it starts and not later: one that was removed, or that a snapshot does not
-# have, stays away otherwise.
-register_node() {
-  local node
-  node=$(ask_api "$(node_path)" --max-time 20 --cert "$kubelet_certificate") || return 0
-  [[ $(jq '.code?' <<<"$node") == 404 ]] || return 0
-  say "there is no Node $machine: the kubelet is restarted, and makes it"
-  systemctl restart kubelet
-  until ask_as_kubelet "$(node_path)" --output /dev/null; do sleep 5; done
-}
-
 boot_id() { cat "$root/proc/sys/kernel/random/boot_id"; }
 
 # This machine has joined or was rebooted, and no run has seen the cluster whole since.

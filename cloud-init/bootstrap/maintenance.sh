@@ -7,9 +7,10 @@
 turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 
 # shellcheck disable=SC2016 # jq's own
-# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others.
+# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others, this machine's
+# own renewal or reboot too.
 others='(.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-  | select(.key != $own and $until > $now and ($why != "update" or $by != "update"))
+  | select($until > $now and if $why == "update" then $by != "update" and .key != $own else .key != $own or $by == "update" end)
   | "\(.key) is down for \($by), at most until \($until)"'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line
@@ -159,7 +160,7 @@ look_at_events() {
 state_of_node() {
   local node state
   node=$(ask_api "$(node_path)" --max-time 20 --cert "$kubelet_certificate") || true
-  state=$(jq --raw-output 'if .code == 404 or .metadata.annotations["zoned/drained"] != null then "drained"
+  state=$(jq --raw-output 'if .code == 404 or (.metadata.annotations["zoned/drained"] != null and .spec.unschedulable) then "drained"
     elif .metadata.name != null then "here" else "silent" end' <<<"$node") || true
   echo "${state:-silent}"
 }

@@ -52,7 +52,7 @@ export interface MachineState {
   readonly bootstrap?: BootstrapState;
   /** Of a control plane: what its cluster says of it; see left-machines.ts. */
   readonly removedFromEtcd?: boolean;
-  /** Of a worker, likewise. */
+  /** Of a worker that runs, likewise. */
   readonly lacksNode?: boolean;
   /** Likewise of any machine: it is off, and its Node is still drained. */
   readonly stoppedForResize?: boolean;

@@ -17,6 +17,7 @@ import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
 import {
   createdMachines,
+  hasLeft,
   type MachineChange,
   machineChanges,
   previousOf,
@@ -175,12 +176,6 @@ export function decide(observed: Observed): Decision {
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),
       ...(initialization.isRestoring ? [refreshText] : []),
-      ...retained
-        .filter(({ name }) => azure.machines.get(name)!.lacksNode)
-        .map(
-          ({ name }) =>
-            `${name} runs, and the cluster has no Node of it: its bootstrap step registers it again`,
-        ),
       ...[keys, cas, accounts, issuers, federation].flatMap(({ message }) => message ?? []),
       ...(current === undefined ? diskClasses.leftOut : []).map(({ name, skuName, zone }) => {
         const place = `${zone === undefined ? "" : `zone ${zone} of `}${settings.location}`;
@@ -239,17 +234,16 @@ function recordsOf(
       const machine = azure.machines.get(name);
       const before = current?.machines[name];
       // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
-      const isThere = machine !== undefined && !machine.removedFromEtcd;
+      const isThere = machine !== undefined && !hasLeft(machine);
       const record: MachineRecord = {
         generation: one.generation,
         replacementInputs: one.replacementInputs,
         createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        bootstrapRequestedAt:
-          retained.includes(one.plan) && !machine?.lacksNode
-            ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
-            : now,
+        bootstrapRequestedAt: retained.includes(one.plan)
+          ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
+          : now,
       };
       return [name, record];
     }),

@@ -74,7 +74,10 @@ async function getRemovedFromEtcd(
     .map(({ name }) => name);
 }
 
-/** Workers that run and have no Node: a kubelet makes it when it starts, and not later. */
+/**
+ * Workers that run and have no Node. A kubelet makes it when it starts and not later, and would make it without what
+ * a join and an update gave it: its pool's taints and labels, and with flannel the range of its pods.
+ */
 const getWithoutNode = (
   nodes: readonly KubernetesObject[],
   machines: readonly MachinePlan[],

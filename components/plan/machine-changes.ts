@@ -116,6 +116,10 @@ export const isOfThisCluster = (id: string, { initialization = id }: MachineStat
 export const isMemberOf = (id: string, { initialization = id }: MachineState): boolean =>
   initialization === id;
 
+/** Whether a machine that runs is no member of its cluster any more. */
+export const hasLeft = ({ removedFromEtcd, lacksNode }: MachineState): boolean =>
+  removedFromEtcd === true || lacksNode === true;
+
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
 export const isReplaced = (
   machine: MachineState,
@@ -123,7 +127,7 @@ export const isReplaced = (
   id: string,
   wanted: Pick<WantedMachine, "plan" | "generation" | "imageVersion">,
 ): boolean =>
-  machine.removedFromEtcd === true ||
+  hasLeft(machine) ||
   !(wanted.plan.role === "control-plane" ? isMemberOf : isOfThisCluster)(id, machine) ||
   (machine.generation ?? previous?.generation ?? wanted.generation) !== wanted.generation ||
   isOfOtherImage(machine, wanted);
@@ -162,6 +166,7 @@ function replacementReasons(
           "it is no member of etcd any more, since an update that was to replace or remove it has ended half-way",
         ]
       : []),
+    ...(machine.lacksNode ? ["it runs, and the cluster has no Node of it"] : []),
     ...parts.map((name) => `${name} ${before[name] ?? "not set"} -> ${now[name] ?? "not set"}`),
     ...(isOfOtherImage(machine, wanted)
       ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]

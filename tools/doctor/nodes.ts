@@ -18,7 +18,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "pulumi up, which creates a machine that Azure no longer has, and has a worker that runs register its Node again; a control plane does that when it starts: az vm restart, then pulumi up --refresh"
+              ? "pulumi up, which makes a machine anew that Azure no longer has, and a worker that runs without a Node; a control plane that runs without one is made anew when its VM is gone, if it is not the only one: az vm delete"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),

@@ -99,8 +99,9 @@ export class Flannel extends pulumi.ComponentResource {
 }
 
 /**
- * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A node's subnet never
- * changes, so it is written once, and the plugins that come with the kubelet's package do.
+ * What flannel's own CNI plugin would hand to the bridge plugin for each pod. A Node's subnet never
+ * changes, so it is written once, and the plugins that come with the kubelet's package do. A machine that joins a
+ * second time gets another one, and the bridge keeps its address unless another is forced.
  */
 const cniConf = JSON.stringify(
   {
@@ -113,6 +114,7 @@ const cniConf = JSON.stringify(
         mtu: "MTU",
         hairpinMode: true,
         isDefaultGateway: true,
+        forceAddress: true,
         ipam: {
           type: "host-local",
           ranges: [[{ subnet: "SUBNET" }]],

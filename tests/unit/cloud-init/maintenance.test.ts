@@ -262,7 +262,10 @@ describe("a machine that Azure is to redeploy", () => {
   it.each([
     [
       "that an update has drained",
-      { metadata: { annotations: { "zoned/drained": "unschedulable" } } },
+      {
+        metadata: { annotations: { "zoned/drained": "unschedulable" } },
+        spec: { unschedulable: true },
+      },
     ],
     ["whose Node an update has removed", { code: 404 }],
   ])("%s approves at once", async (_, node) => {
@@ -273,6 +276,15 @@ describe("a machine that Azure is to redeploy", () => {
 
     expect(machine.approved).toEqual(approvedFor);
     expect(machine.json("turns").data).toEqual(turns);
+  });
+
+  it("is drained where somebody has uncordoned what an update had drained", async () => {
+    const node = { metadata: { annotations: { "zoned/drained": "unschedulable" } } };
+    const machine = new Machine({ events: [eventOf("Redeploy")], node });
+
+    await machine.look();
+
+    expect(machine.isCordoned).toBe(true);
   });
 
   it("leaves a cordon that somebody else has set", async () => {

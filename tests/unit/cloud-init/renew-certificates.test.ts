@@ -272,19 +272,26 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
           `static pod etcd-${peer} is not Ready\n`,
       );
       expect(files()).toEqual(before);
+      // What repairs that one may be an update, which waits for no turn of this machine.
+      expect(machine.has("/turned")).toBe(false);
       expect(annotated(renewalFailed).join()).toContain(`static pod etcd-${peer} is not Ready`);
     });
 
-    it("touches nothing while another machine is down, for an event of Azure or a reboot", async () => {
+    it.each([
+      ["another machine is down, for an event of Azure or a reboot", "workers-1", "Redeploy"],
+      ["an update takes this one down", "cp-1", "update"],
+    ])("touches nothing while %s", async (_, machineName, why) => {
       await makeControlPlane();
-      const down = { data: { "zoned-test-workers-1": "Redeploy 2999-01-01T00:00:00Z" } };
+      const down = { data: { [`zoned-test-${machineName}`]: `${why} 2999-01-01T00:00:00Z` } };
       machine.write("/turns", JSON.stringify(down));
       const before = files();
 
       const { code, stderr } = await renew();
 
       expect(code).toBe(1);
-      expect(stderr).toContain("zoned-test-workers-1 is down for Redeploy, at most until 2999");
+      expect(stderr).toBe(
+        `not renewing certificates: zoned-test-${machineName} is down for ${why}, at most until 2999-01-01T00:00:00Z\n`,
+      );
       expect(files()).toEqual(before);
       expect(machine.has("/turned")).toBe(false);
     });

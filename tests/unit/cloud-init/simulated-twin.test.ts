@@ -249,7 +249,6 @@ const limitOf = (step: string) =>
 
 const before = ["payload", "first boot", "kernel modules", "packages", "search for the API"];
 const again = ["payload", "first boot", "kernel modules"];
-const workerAgain = [...again, "registration"];
 const last = ["other control planes", "certificates", "secrets"];
 const joined = [...before, "kubeadm join", "control plane", "node", ...last];
 const unchanged = [...again, "control plane", "node", "certificates", "secrets"];
@@ -264,7 +263,7 @@ const upgraded = [
   "static pods",
 ];
 const upgradedWorker = [
-  ...workerAgain,
+  ...again,
   "packages",
   "drain",
   "kubeadm upgrade",
@@ -416,14 +415,7 @@ const upgradedWorker = [
         prepare: () => apply(cniDaemonSet),
         vm: worker,
         world: { files: { ...member("joined"), ...cni } },
-        steps: [...workerAgain, "node", "secrets"],
-      },
-      {
-        situation: "a worker, a member whose Node was removed",
-        prepare: () => admin().delete(`/api/v1/nodes/${worker.name}`),
-        vm: worker,
-        world: { files: { ...member("joined"), ...cni } },
-        steps: [...workerAgain, "node", "secrets"],
+        steps: [...again, "node", "secrets"],
       },
       {
         situation: "a worker, half joined",

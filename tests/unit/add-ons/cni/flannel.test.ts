@@ -111,6 +111,7 @@ echo "$@"`,
     expect(JSON.parse(readFileSync(installed, "utf8")).plugins).toEqual([
       {
         ...{ type: "bridge", bridge: "cni0", mtu: 1450, hairpinMode: true, isDefaultGateway: true },
+        forceAddress: true,
         ipam: {
           type: "host-local",
           ranges: [[{ subnet: "10.9.3.128/25" }]],

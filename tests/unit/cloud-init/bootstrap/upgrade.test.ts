@@ -133,6 +133,22 @@ describe("an upgrade", () => {
     expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([45 * 60]);
   });
 
+  it("takes pods again when the step has no time for a longer drain, and gives its turn back", async () => {
+    const machine = memberIn({ ...worker, ...next, drainMinutes: 240 }, [pod("web")]);
+    const curl = machine.read("/programs/curl").replace(/^#!.*\n/, "");
+    const held = `[[ $* != */eviction* ]] || { printf '{"message": "the budget of web"}\\n429'; exit; }`;
+    machine.program("curl", `${held}\n${curl}`);
+    const data = { [worker.machine]: "update 2999-01-01T00:00:00Z" };
+    machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
+    const soon = `${Math.floor(Date.now() / 1000) + 1800 + 3}`;
+
+    const { stderr } = await bootstrap(machine, { ZONED_DEADLINE: soon });
+
+    expect(stderr).toMatch(/after \d+ minutes pods are still on this machine.*the budget of web/);
+    expect(order(machine)).toContain("uncordon");
+    expect(machine.callsOf("curl").join()).toContain(`"${worker.machine}":null`);
+  });
+
   it("is not drained while another machine is down for an event of Azure, and says so", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
     machine.write("/order", "");

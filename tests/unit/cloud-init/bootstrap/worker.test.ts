@@ -80,24 +80,6 @@ describe("a worker", () => {
     expect(machine.callsOf("kubeadm")).toEqual([]);
   });
 
-  it("restarts its kubelet, which makes its Node, where somebody has removed that", async () => {
-    const machine = workerIn();
-    await bootstrap(machine);
-    machine.write("/gone", "");
-    machine.program(
-      "curl",
-      `[[ $* != */api/v1/nodes/* || ! -e $root/gone ]] || { [[ $* != *--fail* ]] || exit 22; echo '{"code": 404}'; exit; }\n${programs.curl}`,
-    );
-    machine.program("systemctl", '[[ $* != "restart kubelet" ]] || rm "$root/gone"');
-    machine.forgetCalls();
-    ship(machine, worker);
-
-    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
-
-    expect(machine.has("/gone")).toBe(false);
-    expect(deeds(machine)).toEqual([]);
-  });
-
   it("resets itself after a join that failed, and tries again", async () => {
     const machine = workerIn({ failing: { join: 2 } });
 

@@ -95,19 +95,6 @@ export async function join(
   cluster.wakeControllers();
 }
 
-/** The kubelet of a worker that has no Node is restarted; an API that does not answer is not waited for. */
-export async function registerAgain(
-  machine: SimulatedMachine,
-  payload: Payload,
-  cluster: SimulatedCluster,
-): Promise<void> {
-  const { caCert: ca, kubelet: user, node } = machine.joined!;
-  const api = new Api(cluster.server(ca), user);
-  if (await api.find(nodePath(node)).catch(() => true)) return;
-  const registration = nodeRegistrationOf(fileOf(payload, joinFile), "JoinConfiguration");
-  await register(machine, payload, registration, cluster, { ca, user });
-}
-
 /** A control plane holds the CA, so it makes its own credential, and one that lasts for this step only. */
 async function mintCredential(kubeadm: KubeadmCommand, payload: Payload): Promise<string> {
   const configuration = fileOf(payload, initFile);

@@ -11,7 +11,7 @@ import type { MachineRegistry } from "../machine-registry";
 import type { Joined, SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
-import { join, registerAgain, registerInitial } from "./join";
+import { join, registerInitial } from "./join";
 import { isSignedBy, kubeletCertificate } from "./kubelet-certificate";
 import {
   caFile,
@@ -81,11 +81,6 @@ export class SimulatedBootstrap {
     const awaitsReady = payload.awaitsReady ?? true;
     await steps.step("first boot", () => checkFirstBoot(machine.vm, payload));
     await steps.step("kernel modules", () => undefined);
-    if (isMember && !isControlPlane) {
-      await steps.step("registration", () =>
-        registerAgain(machine, payload, this.registry.clusterOf(machine)!),
-      );
-    }
     if (!isMember) {
       await steps.step("packages", () => checkPayload(payload, machine.vm));
       const cluster = await steps.step("search for the API", () =>
