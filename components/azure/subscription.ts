@@ -1,3 +1,4 @@
+import { dnsLabel } from "../api-server";
 import { hasOwnIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
@@ -17,19 +18,16 @@ const namespacesOf = (settings: Settings): string[] => [
 
 /**
  * What a subscription lacks for its first cluster of this stack, as far as Azure says it beforehand:
- * that it is in use, the login's rights, resource providers, and the API's name.
- *
- * @param apiName the whole name, which begins with the label
+ * that it is in use, the login's rights, resource providers, and the API's public address' name.
  */
 export async function subscriptionProblems(
   settings: Settings,
   connection: AzureConnection,
-  apiName: string,
 ): Promise<string[]> {
   const problems = await Promise.all([
     stateProblems(connection),
     rightsProblems(settings, connection),
-    providerProblems(settings, connection, apiName),
+    providerProblems(settings, connection),
   ]);
   return problems.flat();
 }
@@ -52,11 +50,9 @@ async function stateProblems({ arm, subscriptionId }: AzureConnection): Promise<
 async function providerProblems(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
-  apiName: string,
 ): Promise<string[]> {
-  const { location } = settings;
+  const { clusterName, location } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
-  const [label = ""] = apiName.split(".");
   const providers = await Promise.all(
     namespacesOf(settings).map((namespace) =>
       arm.get<Provider>(
@@ -74,7 +70,9 @@ async function providerProblems(
       `the resource provider ${namespace} is ${registrationState} in subscription ${subscriptionId}, and Azure refuses what is made of it: ` +
       `az provider register --namespace ${namespace} --wait`,
   );
-  if (missing.some(({ namespace }) => namespace === "Microsoft.Network")) return unregistered;
+  const cannotAsk = missing.some(({ namespace }) => namespace === "Microsoft.Network");
+  if (cannotAsk || settings.apiAccess === "private") return unregistered;
+  const label = dnsLabel(clusterName, subscriptionId);
   const name = await arm.get<{ available: boolean }>(
     `${subscription}/providers/Microsoft.Network/locations/${location}/CheckDnsNameAvailability`,
     { domainNameLabel: label, "api-version": "2024-05-01" },
@@ -83,7 +81,7 @@ async function providerProblems(
   if (name === undefined || name.available) return unregistered;
   return [
     ...unregistered,
-    `the API's name ${apiName} belongs to a public address already, perhaps of another stack with this name: ` +
+    `the API's public address would be ${label} in ${location}, which another address is called already, perhaps of another stack with this name: ` +
       "delete that one, or take another (pulumi config set clusterName NAME)",
   ];
 }

@@ -115,7 +115,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     found.then(async ({ isBegun }) => {
       if (isBegun) return [];
       const problems = await Promise.all([
-        subscriptionProblems(settings, connection, api),
+        subscriptionProblems(settings, connection),
         cloudProviderProblems(settings),
       ]);
       return problems.flat();

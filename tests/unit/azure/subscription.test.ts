@@ -1,5 +1,6 @@
 import { createServer, Server } from "node:http";
 
+import { dnsLabel } from "../../../components/api-server";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { subscriptionProblems } from "../../../components/azure/subscription";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
@@ -7,8 +8,6 @@ import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { subscriptionId, validSettings } from "../../support/sample";
 import { listen } from "../../support/listen";
-
-const name = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
 interface Azure {
   /** Namespaces that are not registered. */
@@ -47,7 +46,7 @@ async function withAzure(
   try {
     const connection = { arm, subscriptionId, tenantId: "tenant" };
     const all = { ...validSettings, ...settings };
-    return { problems: await subscriptionProblems(all, connection, name), asked };
+    return { problems: await subscriptionProblems(all, connection), asked };
   } finally {
     server.close();
     server.closeAllConnections();
@@ -83,10 +82,18 @@ it("asks for no managed identities with a service principal, and no name without
   expect(asked).toEqual(["Microsoft.Compute", "Microsoft.Network"]);
 });
 
-it("names the API's name where a public address has it", async () => {
-  const { problems } = await withAzure({ labels: ["zoned-test-1a2b3c"] });
+it("names the API's public address where another one is called so, whatever the API is called", async () => {
+  const labels = [dnsLabel(validSettings.clusterName, subscriptionId)];
+  const { problems } = await withAzure({ labels }, { apiName: "api.zoned.example" });
 
-  expect(problems).toEqual([expect.stringMatching(/API's name zoned-test-1a2b3c.*clusterName/)]);
+  expect(problems).toEqual([expect.stringMatching(/would be zoned-test-e708c06c .*clusterName/)]);
+});
+
+it("asks for no label where the API has no public address", async () => {
+  const { problems, asked } = await withAzure({ labels: ["api"] }, { apiAccess: "private" });
+
+  expect(problems).toEqual([]);
+  expect(asked).not.toContainEqual(expect.stringContaining("CheckDnsNameAvailability"));
 });
 
 it("says of a subscription that is disabled what to do", async () => {
@@ -173,17 +180,21 @@ describe("of a login's rights", () => {
   });
 });
 
-it("is answered by the local Azure as well", async () => {
-  const rest = await serveRest(newArm().arm, 0);
-  const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
-  try {
-    const connection = {
-      arm,
-      subscriptionId: account.subscriptionId,
-      tenantId: "",
-    };
-    await expect(subscriptionProblems(validSettings, connection, name)).resolves.toEqual([]);
-  } finally {
-    await rest.close();
-  }
-});
+it.each(["public", "private"] as const)(
+  "is answered by the local Azure as well: %s",
+  async (apiAccess) => {
+    const rest = await serveRest(newArm().arm, 0);
+    const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
+    try {
+      const connection = {
+        arm,
+        subscriptionId: account.subscriptionId,
+        tenantId: "",
+      };
+      const settings = { ...validSettings, apiAccess, apiName: "k8.zoned.example" };
+      await expect(subscriptionProblems(settings, connection)).resolves.toEqual([]);
+    } finally {
+      await rest.close();
+    }
+  },
+);

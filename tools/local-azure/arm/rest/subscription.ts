@@ -8,6 +8,7 @@ import { imageFeatures, versionsOf } from "../subscription/images";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { skusIn } from "../subscription/skus";
 import { builtInRole } from "../types/authorization/role-definition";
+import { checkLabel, isFreeLabel } from "../types/network/public-ip-address";
 import { resourceTypes } from "../types/types";
 import { invalidFilter } from "./lists";
 
@@ -65,14 +66,10 @@ export function subscriptionAnswer(
   return isCompute ? { body: imageVersions(region, rest) } : undefined;
 }
 
-/** Whether no public address of this region has the label. */
 function isFree(arm: ResourceManager, region: string, label: string): boolean {
+  checkLabel(label);
   const location = checkedLocation(normalLocation(region), "locations");
-  const fqdn = `${label}.${location}.cloudapp.azure.com`;
-  return arm.list(subscriptionPath).every(({ body }) => {
-    const { dnsSettings } = body as { readonly dnsSettings?: { readonly fqdn?: string } };
-    return dnsSettings?.fqdn !== fqdn;
-  });
+  return isFreeLabel(label, location, arm.list(subscriptionPath));
 }
 
 function skus(filter: string): object[] {

@@ -114,6 +114,29 @@ export function checkPublicIpFree(publicIp: string, user: string, view: View): v
   );
 }
 
+/** Taken in every region by other customers, with whom its labels are shared. */
+const labelsOfOthers = ["api", "kubernetes", "www"];
+
+export function checkLabel(label: string): void {
+  if (/^[a-z][a-z0-9-]{1,61}[a-z0-9]$/.test(label)) return;
+  throw refuse(
+    "InvalidDomainNameLabel",
+    `The domain name label ${label} is invalid. It must conform to the following regular expression: ^[a-z][a-z0-9-]{1,61}[a-z0-9]$.`,
+  );
+}
+
+/** Whether nobody has a label in a region, neither one of these resources nor another customer. */
+export const isFreeLabel = (
+  label: string,
+  location: string,
+  resources: readonly Resource[],
+): boolean =>
+  !labelsOfOthers.includes(label) &&
+  resources.every(({ body }) => {
+    const fqdn = `${label}.${location}.cloudapp.azure.com`;
+    return (body as PublicIpBody).dnsSettings?.fqdn !== fqdn;
+  });
+
 function dnsSettingsOf(
   { dnsSettings, location }: PublicIpBody,
   id: string,
@@ -121,20 +144,10 @@ function dnsSettingsOf(
 ): PublicIpBody["dnsSettings"] {
   const label = dnsSettings?.domainNameLabel;
   if (label === undefined) return dnsSettings;
-  if (!/^[a-z][a-z0-9-]{1,61}[a-z0-9]$/.test(label)) {
-    throw refuse(
-      "InvalidDomainNameLabel",
-      `The domain name label ${label} is invalid. It must conform to the following regular expression: ^[a-z][a-z0-9-]{1,61}[a-z0-9]$.`,
-    );
-  }
+  checkLabel(label);
   const fqdn = `${label}.${location}.cloudapp.azure.com`;
-  const taken = view
-    .ofType(type)
-    .some(
-      (other: Resource) =>
-        keyOf(other.id) !== keyOf(id) && (other.body as PublicIpBody).dnsSettings?.fqdn === fqdn,
-    );
-  if (taken)
+  const others = view.ofType(type).filter((other) => keyOf(other.id) !== keyOf(id));
+  if (!isFreeLabel(label, location, others))
     throw refuse("DnsRecordInUse", `DNS record ${fqdn} is already used by another public IP.`);
   return { ...dnsSettings, fqdn };
 }

@@ -273,19 +273,22 @@ it.each([
 
 it("says which labels are free in a region, and what its user may do", () =>
   withServer(async (ask) => {
-    const free = async (region: string, label: string) => {
+    const check = (region: string, label: string) => {
       const at = `${subscriptionPath}/providers/Microsoft.Network/locations/${region}/CheckDnsNameAvailability`;
-      const { body } = await ask<{ available: boolean }>(
-        "GET",
-        `${at}?${query({ domainNameLabel: label })}`,
-      );
-      return body.available;
+      return ask<{ available: boolean }>("GET", `${at}?${query({ domainNameLabel: label })}`);
     };
+    const free = async (region: string, label: string) =>
+      (await check(region, label)).body.available;
     const rights = `${subscriptionPath}/providers/Microsoft.Authorization/permissions`;
 
     expect(await free("westeurope", "zoned-abc")).toBe(false);
     expect(await free("westeurope", "zoned-abcd")).toBe(true);
     expect(await free("northeurope", "zoned-abc")).toBe(true);
+    expect(await free("northeurope", "api")).toBe(false);
+    expect(await check("westeurope", "k8")).toMatchObject({
+      status: 400,
+      body: { error: { code: "InvalidDomainNameLabel" } },
+    });
     expect((await ask("GET", `${rights}?api-version=2022-04-01`)).body.value).toEqual([
       { actions: ["*"], notActions: [], dataActions: [], notDataActions: [] },
     ]);
