@@ -1,24 +1,18 @@
 import { dnsLabel } from "../api-server";
-import { hasOwnIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
+import type { PlannedResource } from "./policy-restrictions";
 import { rightsProblems } from "./rights";
+import type { Shown } from "./shown";
 
 interface Provider {
   readonly namespace: string;
   readonly registrationState: string;
 }
 
-/** The last one is only for the program's own managed identity. */
-const namespacesOf = (settings: Settings): string[] => [
-  "Microsoft.Compute",
-  "Microsoft.Network",
-  ...(hasOwnIdentity(settings) ? ["Microsoft.ManagedIdentity"] : []),
-];
-
 /**
  * What a subscription lacks for its first cluster of this stack, as far as Azure says it beforehand:
- * that it is in use, the login's rights, resource providers, and the API's public address' name.
+ * that it is in use, the login's rights, and the name of the API's public address.
  */
 export async function subscriptionProblems(
   settings: Settings,
@@ -27,7 +21,7 @@ export async function subscriptionProblems(
   const problems = await Promise.all([
     stateProblems(connection),
     rightsProblems(settings, connection),
-    providerProblems(settings, connection),
+    settings.apiAccess === "public" ? labelProblems(settings, connection) : [],
   ]);
   return problems.flat();
 }
@@ -47,41 +41,56 @@ async function stateProblems({ arm, subscriptionId }: AzureConnection): Promise<
   ];
 }
 
-async function providerProblems(
-  settings: Settings,
+/** Where Azure does not say it, as before Microsoft.Network is registered, nothing is known. */
+async function labelProblems(
+  { clusterName, location }: Settings,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<string[]> {
-  const { clusterName, location } = settings;
-  const subscription = `/subscriptions/${subscriptionId}`;
-  const providers = await Promise.all(
-    namespacesOf(settings).map((namespace) =>
-      arm.get<Provider>(
-        `${subscription}/providers/${namespace}`,
-        { "api-version": "2021-04-01" },
-        { namespace: "", registrationState: "" },
-      ),
-    ),
-  );
-  const missing = providers.flatMap((provider) =>
-    provider === undefined || provider.registrationState === "Registered" ? [] : [provider],
-  );
-  const unregistered = missing.map(
-    ({ namespace, registrationState }) =>
-      `the resource provider ${namespace} is ${registrationState} in subscription ${subscriptionId}, and Azure refuses what is made of it: ` +
-      `az provider register --namespace ${namespace} --wait`,
-  );
-  const cannotAsk = missing.some(({ namespace }) => namespace === "Microsoft.Network");
-  if (cannotAsk || settings.apiAccess === "private") return unregistered;
   const label = dnsLabel(clusterName, subscriptionId);
-  const name = await arm.get<{ available: boolean }>(
-    `${subscription}/providers/Microsoft.Network/locations/${location}/CheckDnsNameAvailability`,
-    { domainNameLabel: label, "api-version": "2024-05-01" },
-    { available: true },
-  );
-  if (name === undefined || name.available) return unregistered;
+  const answer = await arm
+    .get<{ available: boolean }>(
+      `/subscriptions/${subscriptionId}/providers/Microsoft.Network/locations/${location}/CheckDnsNameAvailability`,
+      { domainNameLabel: label, "api-version": "2024-05-01" },
+      { available: true },
+    )
+    .catch(() => undefined);
+  if (answer === undefined || answer.available) return [];
   return [
-    ...unregistered,
     `the API's public address would be ${label} in ${location}, which another address is called already, perhaps of another stack with this name: ` +
       "delete that one, or take another (pulumi config set clusterName NAME)",
   ];
 }
+
+/**
+ * Which resource providers a subscription has yet to register for these resources. Those of what is there
+ * already are.
+ */
+export async function providerProblems(
+  resources: readonly PlannedResource[],
+  shown: Shown,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<string[]> {
+  const there = new Set([...shown.values()].map(({ type }) => namespaceOf(type)));
+  const namespaces = new Set(resources.map(({ content }) => namespaceOf(content.type)));
+  const providers = await Promise.all(
+    [...namespaces]
+      .filter((namespace) => !there.has(namespace) && namespace !== "Microsoft.Resources")
+      .map((namespace) =>
+        arm.get<Provider>(
+          `/subscriptions/${subscriptionId}/providers/${namespace}`,
+          { "api-version": "2021-04-01" },
+          { namespace: "", registrationState: "" },
+        ),
+      ),
+  );
+  return providers.flatMap((provider) =>
+    provider === undefined || provider.registrationState === "Registered"
+      ? []
+      : [
+          `the resource provider ${provider.namespace} is ${provider.registrationState} in subscription ${subscriptionId}, and Azure refuses what is made of it: ` +
+            `az provider register --namespace ${provider.namespace} --wait`,
+        ],
+  );
+}
+
+const namespaceOf = (type: unknown): string => String(type).split("/")[0]!;

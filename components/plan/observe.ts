@@ -20,7 +20,7 @@ import { getRegistries, type RegistriesAnswer } from "../azure/registries";
 import { groupId } from "../azure/resource-names";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
-import { subscriptionProblems } from "../azure/subscription";
+import { providerProblems, subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, machinesOf } from "../settings/topology";
@@ -70,7 +70,7 @@ export interface Observed {
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
   readonly legacyTokens: LegacyTokens;
-  /** What a new stack lacks in its subscription, and of images. */
+  /** What the subscription lacks for what is new, and a new stack also of images. */
   readonly missing: readonly string[];
   /** What others have to do beside an update. */
   readonly warnings: readonly string[];
@@ -86,12 +86,17 @@ export async function observe(settings: Settings): Promise<Observed> {
   const previous = await readPreviousOutputs(settings);
   refuse(fixedProblems(settings, previous.outputs?.settings));
   const connection = await connect(settings);
-  const api = apiName(settings, connection.subscriptionId);
+  const { subscriptionId } = connection;
+  const api = apiName(settings, subscriptionId);
   const machines = machinesOf(settings);
   const found = getAzureState(settings, connection);
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
+  const fresh = Promise.all([found, offered]).then(([answer, { skus }]) => {
+    const hardware = hardwareOf(machines, { skus });
+    return newKinds(plannedResources(settings, machines, subscriptionId, hardware), answer);
+  });
   const [
     azure,
     locks,
@@ -112,11 +117,12 @@ export async function observe(settings: Settings): Promise<Observed> {
       markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
     ),
     getGroupLocks(settings, connection),
-    found.then(async ({ isBegun }) => {
-      if (isBegun) return [];
+    Promise.all([found, fresh]).then(async ([{ isBegun, shown }, resources]) => {
       const problems = await Promise.all([
-        subscriptionProblems(settings, connection),
-        cloudProviderProblems(settings),
+        providerProblems(resources, shown, connection),
+        ...(isBegun
+          ? []
+          : [subscriptionProblems(settings, connection), cloudProviderProblems(settings)]),
       ]);
       return problems.flat();
     }),
@@ -130,7 +136,7 @@ export async function observe(settings: Settings): Promise<Observed> {
           connection,
           {
             ...{ id: settings.identityId, principalId: identity.principalId },
-            needed: neededRights(settings, connection.subscriptionId, one),
+            needed: neededRights(settings, subscriptionId, one),
             users:
               "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them",
           },
@@ -149,15 +155,12 @@ export async function observe(settings: Settings): Promise<Observed> {
       ),
     ),
     offered,
-    Promise.all([found, offered]).then(([answer, { skus }]) => {
-      const { subscriptionId } = connection;
+    Promise.all([found, fresh]).then(([{ groupLocation }, resources]) => {
       const scope =
-        answer.groupLocation === undefined
+        groupLocation === undefined
           ? `/subscriptions/${subscriptionId}`
           : groupId(settings, subscriptionId);
-      const hardware = hardwareOf(machines, { skus });
-      const resources = plannedResources(settings, machines, subscriptionId, hardware);
-      return getPolicyViolations(newKinds(resources, answer), scope, connection);
+      return getPolicyViolations(resources, scope, connection);
     }),
     findManifests(manifestsFor(settings), settings).catch(
       ({ message }: pulumi.RunError) => message,

@@ -2,12 +2,18 @@ import { createServer, Server } from "node:http";
 
 import { dnsLabel } from "../../../components/api-server";
 import { ArmClient } from "../../../components/azure/resource-manager";
-import { subscriptionProblems } from "../../../components/azure/subscription";
+import type { ShownResource } from "../../../components/azure/shown";
+import { providerProblems, subscriptionProblems } from "../../../components/azure/subscription";
+import { plannedResources } from "../../../components/plan/planned-resources";
+import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { subscriptionId, validSettings } from "../../support/sample";
 import { listen } from "../../support/listen";
+import { Recorder } from "../../support/record";
+
+beforeAll(() => Recorder.start());
 
 interface Azure {
   /** Namespaces that are not registered. */
@@ -19,10 +25,19 @@ interface Azure {
   readonly permissions?: readonly object[];
   /** The same in the resource group platform. */
   readonly inGroup?: readonly object[];
+  /** What the cluster has already. */
+  readonly shown?: readonly (readonly [string, ShownResource])[];
 }
 
 async function withAzure(
-  { unregistered = [], labels = [], state = "Enabled", permissions, inGroup = [] }: Azure,
+  {
+    unregistered = [],
+    labels = [],
+    state = "Enabled",
+    permissions,
+    inGroup = [],
+    shown = [],
+  }: Azure,
   settings: Partial<typeof validSettings> = {},
 ): Promise<{ readonly problems: string[]; readonly asked: string[] }> {
   const asked: string[] = [];
@@ -37,16 +52,26 @@ async function withAzure(
       return void response.end(JSON.stringify({ value: permissions }));
     }
     asked.push(path);
-    const registrationState = unregistered.includes(path) ? "NotRegistered" : "Registered";
+    const [namespace = "", rest] = path.split("/");
+    const registrationState = unregistered.includes(namespace) ? "NotRegistered" : "Registered";
+    if (rest !== undefined && registrationState === "NotRegistered") {
+      response.statusCode = 409;
+      return void response.end('{"error":{"code":"MissingSubscriptionRegistration"}}');
+    }
     const available = !labels.includes(searchParams.get("domainNameLabel") ?? "");
-    const body = path.includes("/") ? { available } : { namespace: path, registrationState };
+    const body = rest === undefined ? { namespace, registrationState } : { available };
     response.end(JSON.stringify(body));
   });
   const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
     const connection = { arm, subscriptionId, tenantId: "tenant" };
     const all = { ...validSettings, ...settings };
-    return { problems: await subscriptionProblems(all, connection), asked };
+    const resources = plannedResources(all, machinesOf(all), subscriptionId);
+    const problems = await Promise.all([
+      subscriptionProblems(all, connection),
+      providerProblems(resources, new Map(shown), connection),
+    ]);
+    return { problems: problems.flat(), asked };
   } finally {
     server.close();
     server.closeAllConnections();
@@ -65,21 +90,55 @@ it("names each resource provider that is not registered, and its command", async
     unregistered: ["Microsoft.Compute", "Microsoft.ManagedIdentity"],
   });
 
-  expect(problems).toEqual([
+  expect(problems.sort()).toEqual([
     expect.stringContaining("az provider register --namespace Microsoft.Compute --wait"),
     expect.stringContaining("az provider register --namespace Microsoft.ManagedIdentity --wait"),
   ]);
 });
 
-it("asks for no managed identities with a service principal, and no name without its provider", async () => {
-  const servicePrincipal = { clientId: "id", clientSecret: undefined as never };
-  const { problems, asked } = await withAzure(
-    { unregistered: ["Microsoft.Network"] },
-    { servicePrincipal },
-  );
+const servicePrincipal = { clientId: "id", clientSecret: undefined as never };
+const pods = { namespace: "shop", serviceAccount: "web", roles: [] };
+const [compute, network, identities, storage] = [
+  "Microsoft.Compute",
+  "Microsoft.Network",
+  "Microsoft.ManagedIdentity",
+  "Microsoft.Storage",
+];
 
-  expect(problems).toHaveLength(1);
-  expect(asked).toEqual(["Microsoft.Compute", "Microsoft.Network"]);
+it.each<[string, Partial<typeof validSettings>, string[]]>([
+  ["a service principal", { servicePrincipal }, []],
+  ["an identity of others", { identityId: "/ids/theirs" }, []],
+  ["kubelets that pull", { servicePrincipal, registries: ["/ids/images"] }, [identities]],
+  ["no identity on machines", { machineIdentity: false }, [identities, storage]],
+  [
+    "pods that log in as theirs",
+    { servicePrincipal, workloadIdentities: [{ ...pods, identityId: "/ids/theirs" }] },
+    [storage],
+  ],
+  [
+    "pods that log in",
+    { servicePrincipal, workloadIdentities: [{ ...pods, identityId: "" }] },
+    [identities, storage],
+  ],
+])("asks for the providers of what is made alone: %s", async (_, settings, more) => {
+  const { asked } = await withAzure({}, settings);
+
+  const namespaces = asked.filter((path) => !path.includes("/"));
+  expect(new Set(namespaces)).toEqual(new Set([compute, network, ...more]));
+});
+
+it("asks for no provider of what is there", async () => {
+  const type = "Microsoft.Compute/virtualMachines";
+  const { asked } = await withAzure({ shown: [["vm", { name: "vm", type }]] });
+
+  expect(asked).toEqual(expect.arrayContaining([network, identities]));
+  expect(asked).not.toContain(compute);
+});
+
+it("says of no name whether it is free where its provider is not registered", async () => {
+  const { problems } = await withAzure({ unregistered: [network!] });
+
+  expect(problems).toEqual([expect.stringContaining(`--namespace ${network} --wait`)]);
 });
 
 it("names the API's public address where another one is called so, whatever the API is called", async () => {
@@ -112,7 +171,6 @@ describe("of a login's rights", () => {
     notActions: ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write"],
   };
   const administrator = { actions: ["*/read", "Microsoft.Authorization/*"], notActions: [] };
-  const servicePrincipal = { clientId: "id", clientSecret: undefined as never };
 
   it.each([
     ["an owner", [{ actions: ["*"], notActions: [] }]],

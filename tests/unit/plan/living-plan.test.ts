@@ -34,6 +34,8 @@ interface Scene {
   readonly isRemembered?: boolean;
   /** What they remember besides. */
   readonly remembered?: Partial<PreviousOutputs>;
+  /** Namespaces of resource providers that are not registered. */
+  readonly unregistered?: readonly string[];
   /** How often the stack's outputs cannot be read. */
   readonly unreadable?: number;
 }
@@ -78,6 +80,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
   const wanted = { ...own, skipHealthCheckUntil: "29990101T000000Z", ...scene.settings };
   const vm = (name: string) => ({
     name,
+    type: "Microsoft.Compute/virtualMachines",
     properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" } },
     tags: tagged({
       generation: generationOf(
@@ -111,7 +114,9 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.includes("/versions/")) return { name: "it" };
     if (path.endsWith("/CheckDnsNameAvailability")) return { available: true };
     if (/\/providers\/[\w.]+$/.test(path)) {
-      return { namespace: path.split("/").at(-1), registrationState: "NotRegistered" };
+      const namespace = path.split("/").at(-1)!;
+      const isMissing = scene.unregistered?.includes(namespace);
+      return { namespace, registrationState: isMissing ? "NotRegistered" : "Registered" };
     }
     const { location } = scene;
     return location === undefined
@@ -271,12 +276,19 @@ it.each<[string, Scene, RegExp]>([
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
 });
 
-it("asks what a subscription lacks before the first update, and not after it", async () => {
-  await expect(plan({})).rejects.toThrow(/az provider register --namespace Microsoft.Compute/);
+it("asks what a subscription lacks before the first update, and then for what is new", async () => {
+  const unregistered = ["Microsoft.Compute", "Microsoft.Storage"];
+  await expect(plan({ unregistered })).rejects.toThrow(
+    /az provider register --namespace Microsoft.Compute/,
+  );
   server.close();
 
-  await plan(living);
-  expect(asked.filter((path) => /\/providers\/[\w.]+$/.test(path))).toEqual([]);
+  await plan({ ...living, unregistered });
+  server.close();
+
+  const settings = { machineIdentity: false, servicePrincipal: undefined };
+  const planning = plan({ ...living, unregistered, settings });
+  await expect(planning).rejects.toThrow(/^((?!Compute)[^])*--namespace Microsoft.Storage --wait$/);
 });
 
 it("reads the outputs again that are being written at the moment", async () => {
