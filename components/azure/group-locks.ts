@@ -13,20 +13,21 @@ export const scopeOf = ({ id }: Pick<Lock, "id">): string =>
   id.replace(/\/providers\/Microsoft\.Authorization\/locks\/[^/]+$/i, "");
 
 /**
- * The locks on the resource group that the settings name, and above it; none where they name none. Azure lists
- * those of single resources too. Where the login may not read them, nothing is known.
+ * The locks on the cluster's resource group, and above it. Azure lists those of single resources too. Where the
+ * login may not read them, nothing is known.
  *
  * @see https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
  */
 export async function getGroupLocks(
   settings: Settings,
+  isThere: boolean,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<Lock[]> {
-  if (settings.resourceGroup === "") return [];
   const group = groupId(settings, subscriptionId);
+  const scope = isThere ? group : `/subscriptions/${subscriptionId}`;
   const locks = await arm
     .list<Lock>(
-      `${group}/providers/Microsoft.Authorization/locks`,
+      `${scope}/providers/Microsoft.Authorization/locks`,
       { "api-version": "2020-05-01" },
       { id: "", name: "", properties: { level: "ReadOnly" } },
     )

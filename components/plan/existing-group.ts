@@ -24,12 +24,12 @@ interface Group {
   readonly changes: readonly MachineChange[];
 }
 
-/** Why the cluster cannot be, or be changed, in the resource group of others that the settings name. */
+/** Why the cluster cannot be, or be changed, in its resource group. */
 export function existingGroupProblems(settings: Settings, group: Group): string[] {
   const { resourceGroup, location } = settings;
   const { azure, subscriptionId } = group;
   const { groupLocation } = azure;
-  if (resourceGroup === "") return [];
+  if (resourceGroup === "") return lockProblems(group);
   if (groupLocation === undefined) {
     return [
       `resourceGroup is ${resourceGroup}, and subscription ${subscriptionId} has no such group, or this login does not see it: ` +

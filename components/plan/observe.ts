@@ -52,7 +52,7 @@ export interface Observed {
   readonly apiName: string;
   readonly previous: Previous;
   readonly azure: AzureAnswer;
-  /** On the resource group that the settings name. */
+  /** On the cluster's resource group, and above it. */
   readonly locks: readonly Lock[];
   readonly identity: IdentityAnswer;
   readonly registries: RegistriesAnswer;
@@ -116,7 +116,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     found.then((answer) =>
       markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
     ),
-    getGroupLocks(settings, connection),
+    found.then(({ groupState }) => getGroupLocks(settings, groupState !== undefined, connection)),
     Promise.all([found, fresh]).then(async ([{ isBegun, shown }, resources]) => {
       const problems = await Promise.all([
         providerProblems(resources, shown, connection),

@@ -110,21 +110,25 @@ it("does not take another stack's resource for its own", () => {
   );
 });
 
-it("refuses every change under a lock that is read-only, with the command that removes it", () => {
-  expect(problems({ locks: [lock("ReadOnly")] })).toEqual([
-    expect.stringMatching(/lock keep on \S+\/platform is ReadOnly.*az lock delete --ids \S+keep$/),
-  ]);
-});
+describe.each(["platform", ""])("in a group of others or its own: '%s'", (resourceGroup) => {
+  it("refuses every change under a lock that is read-only, with the command that removes it", () => {
+    expect(problems({ locks: [lock("ReadOnly")] }, { resourceGroup })).toEqual([
+      expect.stringMatching(
+        /lock keep on \S+\/platform is ReadOnly.*az lock delete --ids \S+keep$/,
+      ),
+    ]);
+  });
 
-it("refuses a change that deletes a machine under a lock against deletion, and else warns of it", () => {
-  const locks = [lock("CanNotDelete")];
+  it("refuses a change that deletes a machine under a lock against deletion, and else warns of it", () => {
+    const locks = [lock("CanNotDelete")];
 
-  expect(problems({ locks })).toEqual([]);
-  expect(lockWarnings({ locks, changes: [] })).toEqual([
-    expect.stringMatching(/CanNotDelete: .*replace or remove a machine, and pulumi destroy/),
-  ]);
-  expect(problems({ locks, changes: [replaced] })).toEqual([
-    expect.stringMatching(new RegExp(`would delete the VM of ${machine.name}, .*az lock delete`)),
-  ]);
-  expect(lockWarnings({ locks, changes: [replaced] })).toEqual([]);
+    expect(problems({ locks }, { resourceGroup })).toEqual([]);
+    expect(lockWarnings({ locks, changes: [] })).toEqual([
+      expect.stringMatching(/CanNotDelete: .*replace or remove a machine, and pulumi destroy/),
+    ]);
+    expect(problems({ locks, changes: [replaced] }, { resourceGroup })).toEqual([
+      expect.stringMatching(new RegExp(`would delete the VM of ${machine.name}, .*az lock delete`)),
+    ]);
+    expect(lockWarnings({ locks, changes: [replaced] })).toEqual([]);
+  });
 });
