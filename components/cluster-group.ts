@@ -2,6 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { groupId, groupName } from "./azure/resource-names";
+import { ownTag } from "./azure/stack-tag";
 import type { Roles } from "./roles";
 import type { Settings } from "./settings/settings";
 
@@ -31,7 +32,7 @@ export function clusterGroup(
   }
   const own = new ResourceGroup(
     "cluster",
-    { resourceGroupName: settings.clusterName, location: settings.location },
+    { resourceGroupName: settings.clusterName, location: settings.location, tags: ownTag() },
     { protect: settings.protect, dependsOn: [roles] },
   );
   return { name: own.name, id: own.id, own };

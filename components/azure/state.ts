@@ -74,7 +74,9 @@ export interface AzureState {
 
 /** The Azure state, and all that Azure shows of the resources that others write on too. */
 export interface AzureAnswer extends AzureState {
-  /** Whether anything of this stack's cluster is there. */
+  /** Whether there is a resource group, and this stack has made it. */
+  readonly isOwnGroup: boolean;
+  /** Whether a machine of this stack's cluster is there, or what is left of an update that succeeded. */
   readonly isBegun: boolean;
   readonly shown: Shown;
 }
@@ -129,12 +131,14 @@ interface Extension extends ShownResource {
  *
  * Compute itself is asked for machines and steps: Resource Manager's own index of a group's
  * resources follows with a delay, and an old failure in it would run a step again for nothing.
+ *
+ * @param isKnown whether an update of this stack has succeeded; an older release gave its group no tag
  */
 export async function getAzureState(
   settings: Settings,
+  isKnown: boolean,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<AzureAnswer> {
-  const isOwnGroup = settings.resourceGroup === "";
   const group = groupId(settings, subscriptionId);
   const asked = arm.get<ResourceGroup>(
     group,
@@ -159,11 +163,14 @@ export async function getAzureState(
     ]),
     ...others,
   ]);
+  const isOwnGroup =
+    settings.resourceGroup === "" && found !== undefined && (isKnown || isOfThisStack(found));
   const own = machines.filter(({ vm }) => isOwnGroup || isOfThisStack(vm));
   return {
     groupState: found?.properties.provisioningState,
     groupLocation: found?.location,
-    isBegun: isOwnGroup ? found !== undefined : [...shown.values()].some(isOfThisStack),
+    isOwnGroup,
+    isBegun: own.length > 0 || (isKnown && found !== undefined),
     machines: new Map(own.map(({ vm, state }) => [vm.name, state])),
     shown,
   };

@@ -2,8 +2,9 @@ import { dnsLabel } from "../api-server";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
 import type { PlannedResource } from "./policy-restrictions";
+import { apiBalancerName } from "./resource-names";
 import { rightsProblems } from "./rights";
-import type { Shown } from "./shown";
+import { type Shown, shownAs } from "./shown";
 
 interface Provider {
   readonly namespace: string;
@@ -16,12 +17,19 @@ interface Provider {
  */
 export async function subscriptionProblems(
   settings: Settings,
+  shown: Shown,
   connection: AzureConnection,
 ): Promise<string[]> {
+  const address = shownAs(
+    "azure-native:network:PublicIPAddress",
+    apiBalancerName(settings.clusterName),
+  );
+  // An update that was interrupted may have made the address already.
+  const needsLabel = settings.apiAccess === "public" && !shown.has(address);
   const problems = await Promise.all([
     stateProblems(connection),
     rightsProblems(settings, connection),
-    settings.apiAccess === "public" ? labelProblems(settings, connection) : [],
+    needsLabel ? labelProblems(settings, connection) : [],
   ]);
   return problems.flat();
 }

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { contentTags } from "../azure/gallery-image";
 import { groupId } from "../azure/resource-names";
+import { ownTag } from "../azure/stack-tag";
 import type { ClusterGroup } from "../cluster-group";
 import type { Settings } from "../settings/settings";
 import type { Builder } from "./builder";
@@ -24,6 +25,7 @@ export function imageGroup(settings: Settings, subscriptionId: string): ClusterG
   const own = new ResourceGroup("images", {
     resourceGroupName: imageGroupName(settings),
     location: settings.location,
+    tags: ownTag(),
   });
   return { name: own.name, id: own.id, own };
 }

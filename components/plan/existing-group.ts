@@ -7,7 +7,7 @@ import {
   networkNames,
 } from "../azure/resource-names";
 import { shownAs, type ShownResource } from "../azure/shown";
-import { isOfThisStack, stackName, stackTag } from "../azure/stack-tag";
+import { isOfThisStack, stackName, stackOf, stackTag } from "../azure/stack-tag";
 import type { AzureAnswer } from "../azure/state";
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { toSet } from "../settings/problem";
@@ -16,7 +16,7 @@ import type { MachinePlan } from "../settings/topology";
 import type { MachineChange } from "./machine-changes";
 
 interface Group {
-  readonly azure: Pick<AzureAnswer, "groupLocation" | "shown">;
+  readonly azure: Pick<AzureAnswer, "groupLocation" | "isOwnGroup" | "shown">;
   readonly locks: readonly Lock[];
   readonly subscriptionId: string;
   readonly machines: readonly Pick<MachinePlan, "name">[];
@@ -29,7 +29,7 @@ export function existingGroupProblems(settings: Settings, group: Group): string[
   const { resourceGroup, location } = settings;
   const { azure, subscriptionId } = group;
   const { groupLocation } = azure;
-  if (resourceGroup === "") return lockProblems(group);
+  if (resourceGroup === "") return [...takenGroup(settings, group), ...lockProblems(group)];
   if (groupLocation === undefined) {
     return [
       `resourceGroup is ${resourceGroup}, and subscription ${subscriptionId} has no such group, or this login does not see it: ` +
@@ -86,6 +86,23 @@ const shown = (lock: Lock): string =>
   `the lock ${lock.name} on ${scopeOf(lock)} is ${lock.properties.level}`;
 
 const removal = ({ id }: Lock): string => `its owner runs az lock delete --ids ${id}`;
+
+/** A resource group that has the name of this cluster's and that this stack has not made. */
+function takenGroup({ clusterName }: Settings, { azure }: Group): string[] {
+  if (azure.groupLocation === undefined || azure.isOwnGroup) return [];
+  const group = azure.shown.get(shownAs("azure-native:resources:ResourceGroup", clusterName));
+  const theirs = stackOf(group?.["tags"]);
+  const tag = `${stackTag}=${stackName()}`;
+  return [
+    `resource group ${clusterName} is there already, ${theirs === undefined ? "without the tag" : `with the tag ${stackTag}=${theirs}, expected`} ${tag}, ` +
+      "which this stack gives to its own, and pulumi destroy would delete all that is in it: " +
+      `take another name for the cluster (${toSet("clusterName", "NAME")})` +
+      (theirs === undefined
+        ? `, or make it beside what that group has (${toSet("resourceGroup", clusterName)}). Where this stack has made the group and somebody has taken its ` +
+          `tag away: az tag update --operation Merge --tags ${tag} --resource-id ${group?.["id"]}`
+        : ""),
+  ];
+}
 
 /** Resources that have the names of this cluster's and that this stack has not made. */
 function takenNames(settings: Settings, group: Group): string[] {

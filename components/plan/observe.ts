@@ -89,7 +89,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   const { subscriptionId } = connection;
   const api = apiName(settings, subscriptionId);
   const machines = machinesOf(settings);
-  const found = getAzureState(settings, connection);
+  const found = getAzureState(settings, previous.outputs !== undefined, connection);
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
@@ -122,7 +122,7 @@ export async function observe(settings: Settings): Promise<Observed> {
         providerProblems(resources, shown, connection),
         ...(isBegun
           ? []
-          : [subscriptionProblems(settings, connection), cloudProviderProblems(settings)]),
+          : [subscriptionProblems(settings, shown, connection), cloudProviderProblems(settings)]),
       ]);
       return problems.flat();
     }),

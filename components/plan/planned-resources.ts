@@ -23,7 +23,7 @@ import type {
 } from "../azure/policy-restrictions";
 import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
-import { tagsOf } from "../azure/stack-tag";
+import { ownTag, tagsOf } from "../azure/stack-tag";
 import { securityProfileOf } from "../machine/vm-profile";
 import { issuerAccount } from "../token-issuer";
 
@@ -78,7 +78,9 @@ export function plannedResources(
   const { clusterName, location } = settings;
   const tags = tagsOf(settings);
   const kinds: readonly Kind[] = [
-    ...(settings.resourceGroup === "" ? [{ type: types.group, name: clusterName }] : []),
+    ...(settings.resourceGroup === ""
+      ? [{ type: types.group, name: clusterName, tags: { ...tags, ...ownTag() } }]
+      : []),
     ...(settings.nodeSubnets.length > 0 ? [] : networkOf(settings, idOf)),
     ...egressOf(settings, idOf),
     ...apiOf(settings, subscriptionId, idOf),
@@ -89,9 +91,9 @@ export function plannedResources(
   return kinds.map(({ parent, standsFor, ...kind }) => ({
     content: {
       ...(parent === undefined && { location }),
-      ...kind,
       ...((parent === undefined || kind.location !== undefined) &&
         Object.keys(tags).length > 0 && { tags }),
+      ...kind,
     },
     apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
     parent,

@@ -93,7 +93,7 @@ function shownIn(before: Before, path: string): object | undefined {
   if (path.endsWith("/virtualMachines")) return { value: machines };
   if (path.includes("/providers/")) return { value: [] };
   const { resourceGroupName: name, location } = group.inputs;
-  return { name, location, properties: { provisioningState: "Succeeded" } };
+  return { name, location, tags: tagsOf(group), properties: { provisioningState: "Succeeded" } };
 }
 
 /** What others have made for the encryption that these settings want. */

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
+import { stackOf } from "../../components/azure/stack-tag";
 import { writeWhole } from "../shared/files";
 import { pause } from "../shared/pause";
 import type { Progress } from "../shared/progress";
@@ -19,6 +20,7 @@ import {
   currentOf,
   type Deployment,
   type Exported,
+  type Inputs,
   isSameId,
   nameOf,
   type Recorded,
@@ -145,6 +147,7 @@ class Recover {
           "run this again, before any pulumi up",
       );
     }
+    await this.refuseOthers(before, after, candidates);
     await this.finish(after, candidates);
 
     const found = (urn: string): Recorded | undefined => currentOf(after.deployment, urn);
@@ -257,6 +260,40 @@ class Recover {
     step?.done();
   }
 
+  /**
+   * Takes everything out of the state again where a resource group is there and not by this stack, which gives
+   * its own a tag: `pulumi destroy` would delete it with all that others have in it.
+   */
+  private async refuseOthers(
+    before: Exported,
+    after: Exported,
+    created: readonly Created[],
+  ): Promise<void> {
+    const others = created.filter(({ urn, type, inputs }) => {
+      const found = currentOf(after.deployment, urn);
+      const isGroup = type === "azure-native:resources:ResourceGroup";
+      return isGroup && found !== undefined && stackIn(found.outputs) !== stackIn(inputs);
+    });
+    const [other] = others;
+    if (other === undefined) return;
+    const isOthers = ({ urn }: Recorded): boolean => others.some((one) => one.urn === urn);
+    const { resources = [], pending_operations: pending = [] } = before.deployment;
+    await this.import({
+      ...before,
+      deployment: {
+        ...before.deployment,
+        resources: resources.filter((one) => !isOthers(one)),
+        pending_operations: pending.filter(({ resource }) => !isOthers(resource)),
+      },
+    });
+    const found = stackIn(currentOf(after.deployment, other.urn)?.outputs);
+    throw new UserError(
+      `resource group ${other.id.split("/").at(-1)} is there ${found === undefined ? "without the tag zoned-stack" : `with the tag zoned-stack=${found}`}, ` +
+        `expected zoned-stack=${stackIn(other.inputs)}, which this stack gives to its own. It is somebody else's, and nothing was put into the state: ` +
+        "take another name for the cluster (pulumi config set clusterName NAME), then run pulumi up",
+    );
+  }
+
   /** Records what was sent where Azure does not show it, and that nothing is pending any more. */
   private async finish(state: Exported, created: readonly Created[]): Promise<void> {
     const sent = new Map(created.map((one) => [one.urn, one]));
@@ -339,6 +376,9 @@ const isUnread = (one: Recorded | undefined): one is Created =>
   one.id !== undefined &&
   !one.delete &&
   Object.keys(one.outputs ?? {}).length === 0;
+
+/** The stack that has made a resource group, by its tags. */
+const stackIn = (properties: Inputs = {}): string | undefined => stackOf(properties["tags"]);
 
 const firstOfEach = (all: readonly Created[]): Created[] =>
   all.filter((one, index) => all.findIndex(({ urn }) => urn === one.urn) === index);

@@ -30,8 +30,10 @@ type Addition = (clients: Clients, name: string, tag: Record<string, string>) =>
  * is the program's alone has a sentence instead.
  */
 const additions: Readonly<Record<string, Addition | string>> = {
-  "azure-native:resources:ResourceGroup": ({ resources }, name, tag) =>
-    resources.resourceGroups.update(name, { tags: tag }),
+  "azure-native:resources:ResourceGroup": async ({ resources }, name, tag) => {
+    const { tags } = await resources.resourceGroups.get(name);
+    return resources.resourceGroups.update(name, { tags: { ...tags, ...tag } });
+  },
 
   "azure-native:managedidentity:UserAssignedIdentity": ({ identities }, name, tag) =>
     identities.userAssignedIdentities.update(group, name, { tags: tag }),

@@ -42,9 +42,13 @@ const networkTypes = {
   VirtualNetwork: "virtualNetworks",
 };
 
+const groupWith = (tags?: Record<string, string>): Answer => ({
+  body: { location: "westeurope", tags, properties: { provisioningState: "Succeeded" } },
+});
+
 const sound200: Answers = {
   "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
-  [group]: [{ body: { location: "westeurope", properties: { provisioningState: "Succeeded" } } }],
+  [group]: [groupWith({ "zoned-stack": "organization/zoned/test" })],
   [vms]: [list()],
   ...Object.fromEntries(Object.values(networkTypes).map((path) => [networkOf(path), [list()]])),
   [identities]: [list()],
@@ -67,7 +71,7 @@ const isRunning = (path: string) =>
     : undefined;
 
 /** Emulates Resource Manager, and asks it. */
-const ask = async (answers: Answers = {}, change: Partial<Settings> = {}) => {
+const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnown = false) => {
   const all = { ...sound200, ...answers };
   const times = new Map<string, number>();
   requests = [];
@@ -91,7 +95,7 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}) => {
   const settings = { ...validSettings, ...change, resourceManagerEndpoint: endpoint };
   const connection = await connect(settings);
   requests = [];
-  return getAzureState(settings, connection);
+  return getAzureState(settings, isKnown, connection);
 };
 
 const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
@@ -134,6 +138,34 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   }
   expect(groupState).toBe("Succeeded");
   expect(groupLocation).toBe("westeurope");
+});
+
+describe("in a resource group of its own", () => {
+  const oneMachine = { [vms]: [list(machine("cp-1"))], [stepOf("cp-1")]: noStep };
+
+  it.each([
+    ["that has the stack's tag, as an interrupted first update leaves it", false, undefined],
+    ["that an older release made, and the outputs know", true, [groupWith()]],
+  ])("has every machine for the cluster's %s", async (_, isKnown, found) => {
+    const answers = { ...oneMachine, ...(found && { [group]: found }) };
+    const azure = await ask(answers, {}, isKnown);
+
+    expect(azure).toMatchObject({ isOwnGroup: true, isBegun: true });
+    expect([...azure.machines.keys()]).toEqual(["cp-1"]);
+  });
+
+  it("is not begun before it has a machine", async () => {
+    expect(await ask()).toMatchObject({ isOwnGroup: true, isBegun: false });
+  });
+
+  it.each([undefined, { "zoned-stack": "organization/zoned/other" }])(
+    "takes no group for its own that has the tags %j, nor machines in it",
+    async (tags) => {
+      const azure = await ask({ ...oneMachine, [group]: [groupWith(tags)] });
+
+      expect(azure).toMatchObject({ isOwnGroup: false, isBegun: false, machines: new Map() });
+    },
+  );
 });
 
 describe("in a resource group of others", () => {

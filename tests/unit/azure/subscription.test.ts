@@ -2,7 +2,7 @@ import { createServer, Server } from "node:http";
 
 import { dnsLabel } from "../../../components/api-server";
 import { ArmClient } from "../../../components/azure/resource-manager";
-import type { ShownResource } from "../../../components/azure/shown";
+import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { providerProblems, subscriptionProblems } from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
@@ -68,7 +68,7 @@ async function withAzure(
     const all = { ...validSettings, ...settings };
     const resources = plannedResources(all, machinesOf(all), subscriptionId);
     const problems = await Promise.all([
-      subscriptionProblems(all, connection),
+      subscriptionProblems(all, new Map(shown), connection),
       providerProblems(resources, new Map(shown), connection),
     ]);
     return { problems: problems.flat(), asked };
@@ -153,6 +153,14 @@ it("asks for no label where the API has no public address", async () => {
 
   expect(problems).toEqual([]);
   expect(asked).not.toContainEqual(expect.stringContaining("CheckDnsNameAvailability"));
+});
+
+it("asks for no label whose address an interrupted update has made", async () => {
+  const labels = [dnsLabel(validSettings.clusterName, subscriptionId)];
+  const name = `${validSettings.clusterName}-api`;
+  const address = [shownAs("azure-native:network:PublicIPAddress", name), { name }] as const;
+
+  expect((await withAzure({ labels, shown: [address] })).problems).toEqual([]);
 });
 
 it("says of a subscription that is disabled what to do", async () => {
@@ -250,7 +258,7 @@ it.each(["public", "private"] as const)(
         tenantId: "",
       };
       const settings = { ...validSettings, apiAccess, apiName: "k8.zoned.example" };
-      await expect(subscriptionProblems(settings, connection)).resolves.toEqual([]);
+      await expect(subscriptionProblems(settings, new Map(), connection)).resolves.toEqual([]);
     } finally {
       await rest.close();
     }

@@ -28,7 +28,7 @@ const resource = (type: string, name: string, tags?: Record<string, string>) =>
   ] as const;
 
 const group = {
-  azure: { groupLocation: "westeurope", shown: new Map() },
+  azure: { groupLocation: "westeurope", isOwnGroup: true, shown: new Map() },
   locks: [] as Lock[],
   machines: [machine],
   changes: [] as MachineChange[],
@@ -39,22 +39,43 @@ const problems = (change: Partial<typeof group>, more: Partial<typeof settings> 
   existingGroupProblems({ ...settings, ...more }, { ...group, ...change });
 
 const having = (...shown: ReturnType<typeof resource>[]) => ({
-  azure: { groupLocation: "westeurope", shown: new Map(shown) },
+  azure: { groupLocation: "westeurope", isOwnGroup: false, shown: new Map(shown) },
 });
 
 it("lets a group be that is there, in the region, without locks and with others' resources", () => {
   expect(problems(having(resource("network:NetworkSecurityGroup", "guard")))).toEqual([]);
 });
 
-it("asks nothing of a group of the cluster's own", () => {
-  const absent = { azure: { groupLocation: undefined as never, shown: new Map() } };
+it("asks nothing of a group of the cluster's own, before it is there and later", () => {
+  const absent = {
+    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
+  };
 
   expect(problems(absent, { resourceGroup: "" })).toEqual([]);
+  const azure = { groupLocation: "westeurope", isOwnGroup: true, shown: new Map() };
+  expect(problems({ azure }, { resourceGroup: "" })).toEqual([]);
+});
+
+it.each([
+  [
+    "somebody else's",
+    undefined,
+    /zoned-test is there already, without the tag zoned-stack=\S+test, .*set clusterName NAME\), .*set resourceGroup zoned-test\).*az tag update --operation Merge --tags zoned-stack=\S+test --resource-id \S+zoned-test$/,
+  ],
+  [
+    "of another stack",
+    { "zoned-stack": "organization/zoned/other" },
+    /with the tag zoned-stack=\S+other, expected zoned-stack=\S+test, .*\(pulumi config set clusterName NAME\)$/,
+  ],
+])("names a group of the cluster's name that is %s", (_, tags, says) => {
+  const shown = having(resource("resources:ResourceGroup", "zoned-test", tags));
+
+  expect(problems(shown, { resourceGroup: "" })).toEqual([expect.stringMatching(says)]);
 });
 
 it("names a group that is not there, and both ways on", () => {
   const [problem, ...others] = problems({
-    azure: { groupLocation: undefined as never, shown: new Map() },
+    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
     locks: [lock("ReadOnly")],
   });
 
@@ -65,7 +86,7 @@ it("names a group that is not there, and both ways on", () => {
 });
 
 it("names the region of a group that is in another one", () => {
-  const azure = { groupLocation: "northeurope", shown: new Map() };
+  const azure = { groupLocation: "northeurope", isOwnGroup: false, shown: new Map() };
 
   expect(problems({ azure })).toEqual([
     expect.stringMatching(

@@ -23,6 +23,8 @@ interface Scene {
   readonly settings?: Partial<typeof validSettings>;
   /** @default Azure has no resource group */
   readonly location?: string;
+  /** @default that of this stack */
+  readonly groupTags?: Readonly<Record<string, string>>;
   /** Machines that Azure has. */
   readonly machines?: readonly string[];
   /** Those of them that are off. */
@@ -106,6 +108,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/vmSizes")) return { value: [{ name: "Standard_D8s_v5" }] };
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
+    if (/^\/subscriptions\/[^/]+$/.test(path)) return { state: "Enabled" };
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
     const inSpoke = networkAnswer(path);
     if (inSpoke !== undefined) return inSpoke;
@@ -118,10 +121,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       const isMissing = scene.unregistered?.includes(namespace);
       return { namespace, registrationState: isMissing ? "NotRegistered" : "Registered" };
     }
-    const { location } = scene;
+    const { location, groupTags = { "zoned-stack": "organization/zoned/test" } } = scene;
     return location === undefined
       ? undefined
-      : { location, properties: { provisioningState: "Succeeded" } };
+      : { location, tags: groupTags, properties: { provisioningState: "Succeeded" } };
   };
   asked = [];
   server = createServer(({ url = "" }, response) => {
@@ -289,6 +292,24 @@ it("asks what a subscription lacks before the first update, and then for what is
   const settings = { machineIdentity: false, servicePrincipal: undefined };
   const planning = plan({ ...living, unregistered, settings });
   await expect(planning).rejects.toThrow(/^((?!Compute)[^])*--namespace Microsoft.Storage --wait$/);
+});
+
+it("refuses a group of another stack beside what a first update lacks, and thinks nothing of its machines", async () => {
+  const groupTags = { "zoned-stack": "organization/zoned/other" };
+  const theirs = { ...living, groupTags, unregistered: ["Microsoft.Network"] };
+
+  await expect(plan(theirs)).rejects.toThrow(
+    /deployed:\n.*Microsoft\.Network is NotRegistered[^\n]*\n.*zoned-test is there already, with the tag [^\n]*$/,
+  );
+  server.close();
+
+  await expect(plan({ ...living, groupTags: {}, isRemembered: true })).resolves.toBeDefined();
+});
+
+it("asks again what a first update asks that was interrupted before its first machine", async () => {
+  const begun = { location: "westeurope", unregistered: ["Microsoft.Compute"] };
+
+  await expect(plan(begun)).rejects.toThrow(/--namespace Microsoft.Compute --wait$/);
 });
 
 it("reads the outputs again that are being written at the moment", async () => {

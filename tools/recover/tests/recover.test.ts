@@ -107,6 +107,8 @@ afterEach(() => rmSync(copies, { recursive: true }));
 const recovered = (pulumi: Pulumi, more: object = {}) =>
   recover({ stack: "prod", pulumi: pulumi.run, copies, ...more });
 
+const named = { subscription: async () => subscription };
+
 const creating = (one: Recorded): PendingOperation => ({ type: "creating", resource: one });
 
 const shownVm = { ...sentVm, osProfile: { computerName: "m" }, provisioningState: "Succeeded" };
@@ -275,6 +277,44 @@ it("says how to name the subscription where nothing does", async () => {
   const pulumi = new Pulumi([secret], [creating(first)], {});
 
   await expect(recovered(pulumi)).rejects.toThrow(/az login, or set ARM_SUBSCRIPTION_ID/);
-  const named = { subscription: async () => subscription };
   expect(await recovered(pulumi, named)).toMatchObject({ forgotten: ["cluster"] });
+});
+
+describe("a resource group", () => {
+  const tags = { "zoned-stack": "organization/zoned/prod" };
+  const inputs = { ...groupName, location: "westeurope", tags };
+  const wanted = resource("azure-native:resources:ResourceGroup", "cluster", inputs);
+  const roleId = `/subscriptions/${subscription}/providers/Microsoft.Authorization/roleDefinitions/r`;
+  const role = resource("azure-native:authorization:RoleDefinition", "role", {
+    scope: `/subscriptions/${subscription}`,
+    roleDefinitionId: "r",
+  });
+  /** A stack whose program would make a role and the group, and an Azure that has both. */
+  const withGroup = (shownTags: object | undefined, pending: readonly PendingOperation[] = []) => {
+    const pulumi = new Pulumi([secret], pending, {
+      [groupId]: { ...groupName, tags: shownTags },
+      [roleId]: { roleDefinitionId: "r" },
+    });
+    const steps = [role, wanted].map((newState) => ({ op: "create", newState }));
+    pulumi.plan = { code: 0, steps };
+    return pulumi;
+  };
+
+  it("of this stack is adopted", async () => {
+    const pulumi = withGroup({ ...tags, owner: "firm" });
+
+    expect(await recovered(pulumi, named)).toMatchObject({ adopted: ["role", "cluster"] });
+  });
+
+  it.each([
+    ["somebody else", undefined, /without the tag zoned-stack, expected/],
+    ["another stack", { "zoned-stack": "organization/zoned/dev" }, /zoned-stack=\S+dev, expected/],
+  ])("of %s is not adopted, nor anything else with it", async (_, shownTags, says) => {
+    for (const pending of [[], [creating(wanted)]]) {
+      const pulumi = withGroup(shownTags, pending);
+
+      await expect(recovered(pulumi, named)).rejects.toThrow(says);
+      expect(pulumi.state.deployment).toEqual({ resources: [secret], pending_operations: [] });
+    }
+  });
 });
