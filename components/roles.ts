@@ -4,7 +4,10 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import { inNetworks, machineRights } from "./azure/needed-rights";
+import type { AzureConnection } from "./azure/connection";
+import { stackName } from "./azure/stack-tag";
 import { hasOwnIdentity } from "./settings/own-identity";
+import { toSet } from "./settings/problem";
 import { Settings } from "./settings/settings";
 
 export interface RolesArgs {
@@ -45,10 +48,10 @@ export class Roles extends pulumi.ComponentResource {
         `${name}-${what}`,
         {
           scope: subscription,
-          roleDefinitionId: guid(`${what}/${subscription}/${settings.clusterName}`),
+          roleDefinitionId: roleId(what, settings.clusterName, subscription),
           // No two roles of a tenant may have the same name.
           roleName: `${settings.clusterName} ${does} (${subscriptionId})`,
-          description,
+          description: `${description} Of stack ${stackName()}.`,
           permissions: [{ actions }],
           assignableScopes: [subscription],
         },
@@ -78,6 +81,37 @@ export class Roles extends pulumi.ComponentResource {
     }
     this.registerOutputs();
   }
+}
+
+const roleId = (what: string, clusterName: string, subscription: string): string =>
+  guid(`${what}/${subscription}/${clusterName}`);
+
+/**
+ * Why a first cluster cannot have these roles: they follow from subscription and name, in whichever resource group
+ * it is, and another stack's cluster has them. One whose stack is not said was made by an older release.
+ */
+export async function takenRoles(
+  settings: Pick<Settings, "clusterName" | "identityId" | "servicePrincipal">,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<string[]> {
+  if (!hasOwnIdentity(settings)) return [];
+  const { clusterName } = settings;
+  const subscription = `/subscriptions/${subscriptionId}`;
+  const id = `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${roleId("attaches-disks", clusterName, subscription)}`;
+  const role = await arm
+    .get<{ readonly properties: { readonly description?: string } }>(
+      id,
+      { "api-version": "2022-04-01" },
+      { properties: {} },
+    )
+    .catch(() => undefined);
+  const [, stack = stackName()] =
+    / Of stack (\S+)\.$/.exec(role?.properties.description ?? "") ?? [];
+  if (stack === stackName()) return [];
+  return [
+    `clusterName is ${clusterName}, and subscription ${subscriptionId} has roles of a cluster of this name, of stack ${stack}: ` +
+      `take another (${toSet("clusterName", "NAME")})`,
+  ];
 }
 
 /** A GUID that is always the same for the same text. */

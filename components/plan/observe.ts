@@ -22,6 +22,7 @@ import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { providerProblems, subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
+import { takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, machinesOf } from "../settings/topology";
 import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
@@ -122,7 +123,11 @@ export async function observe(settings: Settings): Promise<Observed> {
         providerProblems(resources, shown, connection),
         ...(isBegun
           ? []
-          : [subscriptionProblems(settings, shown, connection), cloudProviderProblems(settings)]),
+          : [
+              subscriptionProblems(settings, shown, connection),
+              takenRoles(settings, connection),
+              cloudProviderProblems(settings),
+            ]),
       ]);
       return problems.flat();
     }),
