@@ -8,7 +8,13 @@ const secondsPerAttempt = 120;
 const longestPauseSeconds = 60;
 
 /** Codes of a 404 that say "not there". Any other one says that the question was wrong. */
-const absent = ["ResourceGroupNotFound", "ResourceNotFound", "ParentResourceNotFound", "NotFound"];
+const absent = [
+  "ContainerNotFound",
+  "ResourceGroupNotFound",
+  "ResourceNotFound",
+  "ParentResourceNotFound",
+  "NotFound",
+];
 
 /** Codes of the 409 that no waiting turns into an answer. */
 const unregistered = ["MissingSubscriptionRegistration", "SubscriptionNotRegistered"];

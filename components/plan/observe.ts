@@ -5,6 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
 import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
+import { assignedScopeProblems } from "../azure/assigned-scopes";
 import { type AzureConnection, connect } from "../azure/connection";
 import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-encryption";
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
@@ -71,7 +72,7 @@ export interface Observed {
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
   readonly legacyTokens: LegacyTokens;
-  /** What the subscription lacks for what is new, and a new stack also of images. */
+  /** What the subscription and the login lack for what is new, and a new stack also of images. */
   readonly missing: readonly string[];
   /** What others have to do beside an update. */
   readonly warnings: readonly string[];
@@ -118,9 +119,11 @@ export async function observe(settings: Settings): Promise<Observed> {
       markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
     ),
     found.then(({ groupState }) => getGroupLocks(settings, groupState !== undefined, connection)),
-    Promise.all([found, fresh]).then(async ([{ isBegun, shown }, resources]) => {
+    Promise.all([found, fresh, network]).then(async ([answer, resources, one]) => {
+      const { isBegun, shown } = answer;
       const problems = await Promise.all([
         providerProblems(resources, shown, connection),
+        assignedScopeProblems(settings, answer, one, connection),
         ...(isBegun
           ? []
           : [

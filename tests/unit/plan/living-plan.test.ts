@@ -312,6 +312,13 @@ it("asks again what a first update asks that was interrupted before its first ma
   await expect(plan(begun)).rejects.toThrow(/--namespace Microsoft.Compute --wait$/);
 });
 
+it("refuses a container for snapshots that is not there", async () => {
+  const id = `/subscriptions/${subscriptionId}/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/backups/blobServices/default/containers/etcd`;
+  const settings = { etcdBackups: { container: id, every: "1h" } };
+
+  await expect(plan({ settings })).rejects.toThrow(/expected a container that Azure has/);
+});
+
 it("reads the outputs again that are being written at the moment", async () => {
   const { machineRecords } = await plan({
     ...living,
