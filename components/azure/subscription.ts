@@ -1,8 +1,11 @@
 import { dnsLabel } from "../api-server";
+import { hasIssuer } from "../settings/federation";
+import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
+import { issuerAccount } from "../token-issuer";
 import { AzureConnection } from "./connection";
 import type { PlannedResource } from "./policy-restrictions";
-import { apiBalancerName } from "./resource-names";
+import { apiBalancerName, groupId } from "./resource-names";
 import { rightsProblems } from "./rights";
 import { type Shown, shownAs } from "./shown";
 
@@ -13,7 +16,7 @@ interface Provider {
 
 /**
  * What a subscription lacks for its first cluster of this stack, as far as Azure says it beforehand:
- * that it is in use, the login's rights, and the name of the API's public address.
+ * that it is in use, the login's rights, and the names that a region or all of Azure has once.
  */
 export async function subscriptionProblems(
   settings: Settings,
@@ -30,6 +33,7 @@ export async function subscriptionProblems(
     stateProblems(connection),
     rightsProblems(settings, connection),
     needsLabel ? labelProblems(settings, connection) : [],
+    hasIssuer(settings) ? accountProblems(settings, connection) : [],
   ]);
   return problems.flat();
 }
@@ -66,6 +70,34 @@ async function labelProblems(
   return [
     `the API's public address would be ${label} in ${location}, which another address is called already, perhaps of another stack with this name: ` +
       "delete that one, or take another (pulumi config set clusterName NAME)",
+  ];
+}
+
+/** Likewise of a storage account, of whose names all of Azure has each once. */
+async function accountProblems(
+  settings: Settings,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<string[]> {
+  const name = issuerAccount(settings.clusterName, subscriptionId);
+  const version = { "api-version": "2024-01-01" };
+  const storage = "/providers/Microsoft.Storage";
+  const [own, answer] = await Promise.all([
+    arm.get<object>(
+      `${groupId(settings, subscriptionId)}${storage}/storageAccounts/${name}`,
+      version,
+      {},
+    ),
+    arm.query<{ nameAvailable: boolean }>(
+      `/subscriptions/${subscriptionId}${storage}/checkNameAvailability`,
+      version,
+      { name, type: "Microsoft.Storage/storageAccounts" },
+      { nameAvailable: true },
+    ),
+  ]).catch(() => []);
+  if (own !== undefined || answer === undefined || answer.nameAvailable) return [];
+  return [
+    `the storage account of the token issuer would be ${name}, which another one is called already, perhaps that of another cluster with this name: ` +
+      `take another (${toSet("clusterName", "NAME")})`,
   ];
 }
 

@@ -6,7 +6,8 @@ import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { providerProblems, subscriptionProblems } from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { issuerAccount } from "../../../components/token-issuer";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { subscriptionId, validSettings } from "../../support/sample";
@@ -244,6 +245,34 @@ describe("of a login's rights", () => {
       expect.stringMatching(/'User Access Administrator'/),
     ]);
   });
+});
+
+it("names the issuer's account where another group's has its name, and not where it is there already", async () => {
+  const { arm } = newArm();
+  const rest = await serveRest(arm, 0);
+  const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
+  const connection = { ...account, arm: client };
+  const settings = { ...validSettings, machineIdentity: false };
+  const problemsIn = (resourceGroup: string) =>
+    subscriptionProblems({ ...settings, resourceGroup }, new Map(), connection);
+  const name = issuerAccount(validSettings.clusterName, account.subscriptionId);
+  try {
+    expect(await problemsIn("team-b")).toEqual([]);
+    const group = `${subscriptionPath}/resourceGroups/team-a`;
+    await arm.put(group, { location: "westeurope" });
+    await arm.put(`${group}/providers/Microsoft.Storage/storageAccounts/${name}`, {
+      ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
+    });
+
+    expect(await problemsIn("team-b")).toEqual([
+      expect.stringMatching(
+        new RegExp(`would be ${name}, .*\\(pulumi config set clusterName NAME\\)$`),
+      ),
+    ]);
+    expect(await problemsIn("team-a")).toEqual([]);
+  } finally {
+    await rest.close();
+  }
 });
 
 it.each(["public", "private"] as const)(

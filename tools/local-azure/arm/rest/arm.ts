@@ -10,7 +10,7 @@ import { policyRestrictions } from "../policy/policies";
 import { checkApiVersion } from "../subscription/api-versions";
 import { featureAt } from "../subscription/features";
 import { typeOf } from "../types/types";
-import { storageAccountType } from "../types/storage/storage-account";
+import { hasAccount, storageAccountType } from "../types/storage/storage-account";
 import { Authorization } from "./authorize";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
@@ -75,6 +75,9 @@ export class ArmApi {
     const [, asked] =
       /^(.+)\/providers\/Microsoft\.PolicyInsights\/checkPolicyRestrictions$/i.exec(path) ?? [];
     if (asked !== undefined) return this.policyRestrictions(request, asked);
+    if (/\/providers\/Microsoft\.Storage\/checkNameAvailability$/i.test(path)) {
+      return this.accountName(request);
+    }
     const [, machine, action = ""] =
       /^(.+\/virtualMachines\/[^/]+)\/(start|restart|redeploy|powerOff|deallocate|simulateEviction|generalize|instanceView|vmSizes)$/i.exec(
         path,
@@ -159,6 +162,22 @@ export class ArmApi {
     }
     if (parseId(scope)?.type === groupType) await this.arm.get(scope);
     return { status: 200, body: policyRestrictions(scope, body, this.arm.view) };
+  }
+
+  private accountName({ method, body }: ArmRequest): Answer {
+    if (method !== "POST")
+      throw methodNotAllowed(method, "Microsoft.Storage/checkNameAvailability");
+    const name = String(body["name"]);
+    return {
+      status: 200,
+      body: hasAccount(name, this.arm.view)
+        ? {
+            nameAvailable: false,
+            reason: "AlreadyExists",
+            message: `The storage account named ${name} is already taken.`,
+          }
+        : { nameAvailable: true },
+    };
   }
 
   private authorizationOf({ headers }: ArmRequest): Authorization {

@@ -89,8 +89,8 @@ function rightFor(method: string, path: string): Right {
       : below === undefined
         ? "Microsoft.Resources/subscriptions/providers"
         : `${namespace}/${typesIn(below)}`;
-  // It changes nothing, and is a POST for its long question alone.
-  const isQuestion = /\/checkPolicyRestrictions$/i.test(type);
+  // These change nothing, and are a POST for their question alone.
+  const isQuestion = /\/(checkPolicyRestrictions|checkNameAvailability)$/i.test(type);
   return { action: `${type}/${isQuestion ? "read" : verbs[method]}`, scope: path };
 }
 

@@ -1,5 +1,4 @@
 import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
 import { Ledger, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { blobServiceOf } from "./blob-service";
@@ -77,10 +76,7 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
         `${id.name} is not a valid storage account name. Storage account name must be between 3 and 24 characters in length and use numbers and lower-case letters only.`,
       );
     }
-    const namesake = view
-      .ofType(storageAccountType)
-      .some((other) => keyOf(other.id) !== id.key && other.id.endsWith(`/${id.name}`));
-    if (namesake) {
+    if (old === undefined && hasAccount(id.name, view)) {
       throw conflict(
         "StorageAccountAlreadyTaken",
         `The storage account named ${id.name} is already taken.`,
@@ -115,6 +111,10 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
     if (ledger.find(service.id) === undefined) ledger.put(service);
   },
 };
+
+/** Whether anybody has an account of this name. */
+export const hasAccount = (name: string, view: View): boolean =>
+  view.ofType(storageAccountType).some(({ id }) => id.endsWith(`/${name}`));
 
 const tierOf = ({ sku }: StorageAccountBody): string => sku.name.split("_")[0]!;
 
