@@ -1,5 +1,6 @@
 import { etcdOf, versions } from "../../../components/versions";
 import { previousMinor } from "../../../tools/programs/releases";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   asPlanned,
@@ -52,6 +53,19 @@ describe("a living cluster", () => {
     expect(requests).toEqual([]);
     const nodes = await cloud.get<{ metadata: { name: string } }>("nodes", "-l", "tier=web");
     expect(nodes).toHaveLength(2);
+  });
+
+  it("is refused a change that deletes machines under a lock on its own group, and writes nothing", async () => {
+    const id = `${subscriptionPath}/resourceGroups/zoned-dev/providers/Microsoft.Authorization/locks/keep`;
+    await cloud.lock(id, "CanNotDelete");
+    const before = (await cloud.requests()).length;
+    await cloud.stack.configure({ ...older, workerPools: [] });
+
+    expect(refused(await cloud.stack.up())).toMatch(
+      /CanNotDelete, and this change would delete the VM of [^:]*zoned-dev-workers-1/,
+    );
+    expect(writes((await cloud.requests()).slice(before))).toEqual([]);
+    await cloud.unlock(id);
   });
 
   it("replaces only the workers whose taints change, one after another", async () => {

@@ -55,6 +55,18 @@ describe("a cluster in a resource group that exists already", () => {
     );
   });
 
+  it("is refused in a group that somebody else has made with the cluster's name", async () => {
+    const own = "zoned-local";
+    await clients.resources.resourceGroups.createOrUpdate(own, { location });
+    await cloud.stack.configure({ ...settings, resourceGroup: "" });
+
+    expect(refused(await cloud.stack.preview())).toMatch(
+      /resource group zoned-local is there already, without the tag zoned-stack=\S+\/zoned\/local, /,
+    );
+    await clients.resources.resourceGroups.beginDeleteAndWait(own, soon);
+    await cloud.stack.configure(settings);
+  });
+
   it("is refused beside a lock and a resource of others with one of its names, both at once", async () => {
     await clients.resources.resourceGroups.createOrUpdate(resourceGroup, { location });
     await securityGroup("guard");
