@@ -48,6 +48,7 @@ export interface KubernetesObject {
     readonly phase?: string;
     readonly nodeInfo?: {
       readonly systemUUID: string;
+      readonly architecture?: string;
       readonly kubeletVersion?: string;
       readonly kernelVersion?: string;
     };

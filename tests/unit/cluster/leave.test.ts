@@ -585,7 +585,7 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     const onMachine = command.slice(0, command.indexOf("/opt/zoned/etcd-snapshot.sh"));
 
     const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
-    const missing = inImage(...onMachine, "/opt/zoned/no-such-script.sh");
+    const missing = inImage(...onMachine, "/opt/zoned/etcd-snapshot.sh");
 
     rmSync(image, { recursive: true });
     expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
@@ -617,10 +617,25 @@ describe("a control plane of a cluster whose etcd is saved", () => {
   });
 
   it("leaves where the one that stays has not been told to save yet", async () => {
-    cluster!.saves = { exitCode: 127, message: "chroot: failed to run command" };
+    cluster!.saves = {
+      exitCode: 127,
+      message: "chroot: failed to run command '/opt/zoned/etcd-snapshot.sh': No such file",
+    };
 
     await leave(member(), saving);
 
     expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
+  });
+
+  it.each([
+    "exec: /host/usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1: no such file or directory",
+    "/host/usr/sbin/chroot: error while loading shared libraries: libc.so.6",
+    "/opt/zoned/etcd-snapshot.sh: line 9: curl: command not found",
+    "timeout: failed to run command 'etcdctl': No such file or directory",
+  ])("stays where something else than the script is missing: %s", async (message) => {
+    cluster!.saves = { exitCode: 127, message };
+
+    await expect(leave(member(), saving)).rejects.toThrow(message);
+    expect(cluster!.done.at(-1)).toBe(save);
   });
 });

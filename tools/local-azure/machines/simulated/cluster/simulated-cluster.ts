@@ -9,6 +9,7 @@ import type { OwnPrograms } from "../../own-programs";
 import { freePorts, type Ports } from "../control-plane/ports";
 import { Poller } from "./poller";
 import { Api, type Body, strategicPatch, unlessStatus } from "../api";
+import { findSize } from "../../../arm/subscription/skus";
 import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
@@ -468,7 +469,10 @@ export class SimulatedCluster {
   }
 
   private async runSnapshot(pod: Body): Promise<PodResult | undefined> {
-    const said = await runSnapshotPod(pod, this.options.snapshotBy(pod.spec.nodeName, this));
+    const { vmOf, snapshotBy } = this.options;
+    const { nodeName } = pod.spec;
+    const { architecture } = findSize(vmOf(nodeName)?.size ?? "") ?? {};
+    const said = await runSnapshotPod(pod, snapshotBy(nodeName, this), architecture);
     if (said === undefined) return undefined;
     this.controlPlane.kubelets.keepLog(pod, pod.spec.containers[0].name, said.output);
     return said;

@@ -7,11 +7,21 @@ export interface PodResult {
 
 const script = "/opt/zoned/etcd-snapshot.sh";
 
+export type Architecture = "x64" | "Arm64";
+
+const libraries = {
+  x64: { folder: "x86_64-linux-gnu", loader: "ld-linux-x86-64.so.2" },
+  Arm64: { folder: "aarch64-linux-gnu", loader: "ld-linux-aarch64.so.1" },
+};
+
 /** A machine's own loader and `chroot`, by which a container without either enters the machine. */
-const entering = (root: string): readonly string[] => [
-  `${root}/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2`,
+const entering = (
+  root: string,
+  { folder, loader }: (typeof libraries)[Architecture],
+): readonly string[] => [
+  `${root}/usr/lib/${folder}/${loader}`,
   "--library-path",
-  `${root}/usr/lib/x86_64-linux-gnu`,
+  `${root}/usr/lib/${folder}`,
   `${root}/usr/sbin/chroot`,
   root,
 ];
@@ -24,13 +34,14 @@ const entering = (root: string): readonly string[] => [
 export async function runSnapshotPod(
   { spec }: Body,
   save: (() => Promise<void>) | undefined,
+  architecture: Architecture = "x64",
 ): Promise<PodResult | undefined> {
   const [{ command = [], volumeMounts = [], securityContext }] = spec.containers;
   if (!command.includes(script)) return undefined;
   const root = volumeMounts.find(
     ({ name, readOnly }: Body) => !readOnly && isRoot(name, spec.volumes ?? []),
   )?.mountPath;
-  const wanted = [...entering(root), script, "save", "any"];
+  const wanted = [...entering(root, libraries[architecture]), script, "save", "any"];
   if (root === undefined || wanted.join("\n") !== command.join("\n")) {
     return { exitCode: 128, output: `exec: "${command[0]}": no such file or directory\n` };
   }
@@ -41,7 +52,10 @@ export async function runSnapshotPod(
     return { exitCode: 1, output: "etcd of this machine does not answer\n" };
   }
   if (save === undefined) {
-    return { exitCode: 127, output: `chroot: failed to run command '${script}'\n` };
+    return {
+      exitCode: 127,
+      output: `chroot: failed to run command '${script}': No such file or directory\n`,
+    };
   }
   return save().then(
     () => ({ exitCode: 0, output: "" }),

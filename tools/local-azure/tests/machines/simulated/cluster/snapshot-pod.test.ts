@@ -2,15 +2,18 @@ import { KubernetesApi } from "../../../../../../components/cluster/kubernetes-a
 import { saveBeforeLeaving } from "../../../../../../components/cluster/last-snapshot";
 import { runSnapshotPod } from "../../../../machines/simulated/cluster/snapshot-pod";
 
-/** The pod by which the program has a machine save etcd. */
-async function ofProgram(): Promise<any> {
+/** The pod by which the program has a machine save etcd, whose Node names this architecture. */
+async function ofProgram(architecture = "amd64"): Promise<any> {
   let pod: unknown;
   const api: Partial<KubernetesApi> = {
     list: async () => [],
     find: async (path) =>
       path.includes("/etcd-")
         ? { metadata: { name: "etcd" }, spec: { containers: [{ image: "etcd:its-own" }] } }
-        : { metadata: { name: "pod" }, status: { phase: "Succeeded" } },
+        : {
+            metadata: { name: "cp-1" },
+            status: { phase: "Succeeded", nodeInfo: { systemUUID: "", architecture } },
+          },
     apply: async (_, object) => ((pod = object), ""),
     get: async () => "",
     delete: async () => undefined,
@@ -24,6 +27,14 @@ beforeEach(() => save.mockClear());
 
 it("saves etcd where the program's pod asks for it", async () => {
   expect(await runSnapshotPod(await ofProgram(), save)).toMatchObject({ exitCode: 0 });
+  expect(save).toHaveBeenCalledTimes(1);
+});
+
+it("saves etcd by the loader of the machine's own architecture, and by no other", async () => {
+  const pod = await ofProgram("arm64");
+
+  expect(await runSnapshotPod(pod, save, "Arm64")).toMatchObject({ exitCode: 0 });
+  expect(await runSnapshotPod(pod, save, "x64")).toMatchObject({ exitCode: 128 });
   expect(save).toHaveBeenCalledTimes(1);
 });
 
