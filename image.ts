@@ -5,6 +5,7 @@ import { connect } from "./components/azure/connection";
 import { getExistingNetwork } from "./components/azure/existing-network";
 import { explainRefusals } from "./components/azure/refusals";
 import { Builder } from "./components/image/builder";
+import { builderMachine } from "./components/image/builder-machine";
 import { imageGroup, ImageGallery } from "./components/image/image-gallery";
 import { knownImage } from "./components/image/known-image";
 import { loadSettings } from "./components/settings/load";
@@ -31,7 +32,13 @@ export = async () => {
   const { version, madeOf, contents } = await knownImage(settings);
   const shared = { group, settings, version };
   const builder =
-    contents === undefined ? new Builder("builder", { ...shared, existingNetwork }) : undefined;
+    contents === undefined
+      ? new Builder("builder", {
+          ...shared,
+          machine: await builderMachine(settings, connection),
+          existingNetwork,
+        })
+      : undefined;
   const gallery = new ImageGallery("images", { ...shared, madeOf, builder });
   return { image: gallery.imageId, version, madeOf, contents: builder?.contents ?? contents };
 };

@@ -69,7 +69,7 @@ export async function getGalleryImage(
       "a version that Azure has: npm run image makes one, and az sig image-version list shows them",
     );
   }
-  const expected = flawOf(version, about.properties, settings.location);
+  const expected = flawOf(version, about.properties, settings);
   if (expected !== undefined) return refused(expected);
   return {
     isDeployable: true,
@@ -90,14 +90,14 @@ const shortName = (region: string): string => region.replaceAll(" ", "").toLower
 function flawOf(
   { properties: { provisioningState, publishingProfile } }: Version,
   about: Definition["properties"],
-  location: string,
+  { image, location }: Pick<Settings, "image" | "location">,
 ): string | undefined {
   if (provisioningState !== "Succeeded") {
     return `one that is complete, and its provisioningState is ${provisioningState}: wait for it, or make another`;
   }
   const regions = (publishingProfile?.targetRegions ?? []).map(({ name }) => shortName(name));
   if (!regions.includes(location)) {
-    return `one that is replicated to ${location}, and it is in ${regions.join(", ")}: az sig image-version update --add publishingProfile.targetRegions name=${location}`;
+    return `one that is replicated to ${location}, and it is in ${regions.join(", ")}: az sig image-version update --ids ${image} --add publishingProfile.targetRegions name=${location}`;
   }
   const security = featureOf(about, "SecurityType") ?? "None";
   const wanted: readonly (readonly [boolean, string])[] = [

@@ -27,17 +27,22 @@ export interface Offers {
   readonly images: ReadonlyMap<Architecture, ImageOffer>;
 }
 
-/** Asks Azure for sizes, and in a region that is one for quotas and the images. */
-export async function getOffers(
-  settings: Settings,
+/** Asks Azure for the sizes of the region. */
+export const getSkus = (
+  { location }: Pick<Settings, "location">,
   { arm, subscriptionId }: AzureConnection,
-): Promise<Offers> {
-  const { location } = settings;
-  const skus = await arm.list<Sku>(
+): Promise<Sku[]> =>
+  arm.list<Sku>(
     `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/skus`,
     { $filter: `location eq '${location}'`, "api-version": "2021-07-01" },
     { name: "", resourceType: "" },
   );
+
+/** Asks Azure for sizes, and in a region that is one for quotas and the images. */
+export async function getOffers(settings: Settings, connection: AzureConnection): Promise<Offers> {
+  const { location } = settings;
+  const { arm, subscriptionId } = connection;
+  const skus = await getSkus(settings, connection);
   // Of another region Azure would refuse to speak.
   if (regionProblems(location, skus).length > 0) {
     const addresses = { quotas: [], existing: [] };

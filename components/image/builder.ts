@@ -10,12 +10,14 @@ import { customData } from "../machine/custom-data";
 import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
 import { Network } from "../network";
 import type { Settings } from "../settings/settings";
+import type { BuilderMachine } from "./builder-machine";
 import { captureWhenOff, outputOf } from "./capture";
 import { builderName } from "./known-image";
 
 export interface BuilderArgs {
   readonly group: ClusterGroup;
   readonly settings: Settings;
+  readonly machine: BuilderMachine;
   /** The network of the subnets that the settings name. */
   readonly existingNetwork?: ExistingNetwork;
   readonly version: string;
@@ -33,15 +35,17 @@ export class Builder extends pulumi.ComponentResource {
 
   constructor(name: string, args: BuilderArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ImageBuilder", name, {}, opts);
-    const { group, settings, existingNetwork, version } = args;
-    const { location, zones } = settings;
+    const { group, settings, machine, existingNetwork, version } = args;
+    const { location } = settings;
+    const { size, zone, osDiskSku, isNvmeOnly } = machine;
     const resourceGroupName = group.name;
     const child = { parent: this, deletedWith: group.own };
-    const zone = zones[0]!;
     const vmName = builderName(version);
 
-    // A way out of its own, and none in, whatever the cluster's is.
+    // A way out of its own, and none in, whatever the cluster's is. In a group of others the
+    // cluster's network is there too.
     const own = {
+      clusterName: `${settings.clusterName}-builder`,
       egress: "single",
       apiAccess: "public",
       apiAccessCidrs: [],
@@ -80,16 +84,17 @@ export class Builder extends pulumi.ComponentResource {
         vmName,
         location,
         zones: [zone],
-        hardwareProfile: { vmSize: settings.controlPlaneSize },
+        hardwareProfile: { vmSize: size },
         networkProfile: { networkInterfaces: [{ id: nic.id, deleteOption: "Detach" }] },
         osProfile: osProfileOf(settings, vmName, customData(settings, "")),
         storageProfile: {
           imageReference: imageReferenceOf({ ...settings, image: "" }, "x64"),
+          ...(isNvmeOnly && { diskControllerType: "NVMe" }),
           // Of the image's own size, since no machine's may be smaller than its image's.
           osDisk: {
             createOption: "FromImage",
             deleteOption: "Delete",
-            managedDisk: { storageAccountType: settings.osDiskSku },
+            managedDisk: { storageAccountType: osDiskSku },
           },
         },
         securityProfile: securityProfileOf(settings),

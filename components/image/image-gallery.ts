@@ -55,8 +55,8 @@ export class ImageGallery extends pulumi.ComponentResource {
 
     const gallery = new compute.Gallery(
       `${name}-gallery`,
-      // Azure takes no hyphens here.
-      { resourceGroupName, galleryName: "zoned", location },
+      // Azure takes no hyphens here. In a group of others each cluster has its own.
+      { resourceGroupName, galleryName: settings.clusterName.replaceAll("-", "_"), location },
       child,
     );
     const definition = new compute.GalleryImage(

@@ -54,7 +54,7 @@ describe("a cluster that gets machines of an image", () => {
 
     expect(image).toMatch(
       new RegExp(
-        `^${subscriptionPath}/resourceGroups/${own}/.*/galleries/zoned/images/node/versions/[\\d.]+$`,
+        `^${subscriptionPath}/resourceGroups/${own}/.*/galleries/zoned_local_image/images/node/versions/[\\d.]+$`,
       ),
     );
     expect(await machinesIn(own)).toEqual([]);

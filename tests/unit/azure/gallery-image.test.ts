@@ -102,7 +102,7 @@ it.each<[string, Scene, RegExp]>([
   [
     "without a copy in the region",
     { settings: { location: "northeurope" } },
-    /one that is replicated to northeurope, and it is in westeurope: az sig image-version update/,
+    /one that is replicated to northeurope, and it is in westeurope: az sig image-version update --ids \/subscriptions\/\S+\/versions\/[\d.]+ --add publishingProfile.targetRegions name=northeurope/,
   ],
   ["of Windows", { definition: { osType: "Windows" } }, /osType Linux, and it is Windows/],
   [
