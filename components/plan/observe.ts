@@ -170,8 +170,10 @@ export async function observe(settings: Settings): Promise<Observed> {
           : groupId(settings, subscriptionId);
       return getPolicyViolations(resources, scope, connection);
     }),
-    findManifests(manifestsFor(settings), settings).catch(
-      ({ message }: pulumi.RunError) => message,
+    found.then(({ isBegun }) =>
+      findManifests(manifestsFor(settings), { mirror: settings.mirror, isBegun }).catch(
+        ({ message }: pulumi.RunError) => message,
+      ),
     ),
     getLegacyTokens({
       settings,

@@ -12,6 +12,8 @@ import type { Settings } from "../../settings/settings";
 export interface Sources {
   /** Folder or address that has the files below `manifests/`; empty for none. */
   readonly mirror: string;
+  /** Whether the cluster is there, which keeps its network, and needs its disk driver for its volumes. */
+  readonly isBegun?: boolean;
 }
 
 /** A manifest that no place had, and why each did not. */
@@ -46,7 +48,7 @@ export async function findManifests(
 ): Promise<Map<string, string>> {
   const { texts, missing } = await search(list, sources);
   if (missing.length > 0) {
-    throw new RunError(complaint(missing));
+    throw new RunError(complaint(missing, sources));
   }
   return texts;
 }
@@ -57,7 +59,8 @@ export async function obtainable(
   sources: Sources,
 ): Promise<{ readonly all: boolean; readonly message: string }> {
   const { missing } = await search(list, sources);
-  return { all: missing.length === 0, message: missing.length === 0 ? "" : complaint(missing) };
+  const all = missing.length === 0;
+  return { all, message: all ? "" : complaint(missing, sources) };
 }
 
 async function search(list: readonly Manifest[], sources: Sources) {
@@ -143,24 +146,25 @@ async function keep(file: string, bytes: Buffer): Promise<void> {
 
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
-function complaint(missing: readonly Missing[]): string {
+function complaint(missing: readonly Missing[], { isBegun }: Sources): string {
   const without = [
     { list: manifests.canal, command: "pulumi config set cni flannel" },
     { list: manifests.diskDriver, command: "pulumi config set diskDriver false" },
   ]
-    .filter(({ list }) =>
-      missing.some(({ manifest }) => list.some(({ path }) => path === manifest.path)),
+    .filter(
+      ({ list }) =>
+        !isBegun && missing.some(({ manifest }) => list.some(({ path }) => path === manifest.path)),
     )
     .map(({ command }) => command);
   return [
-    `${missing.length === 1 ? "this file is" : "these files are"} needed and could not be had; nothing has been created:`,
+    `${missing.length === 1 ? "this file is" : "these files are"} needed and could not be had; nothing was changed:`,
     ...missing.flatMap(({ manifest, tried }) => [
       `  - ${manifest.path}`,
       ...tried.map((line) => `      ${line}`),
     ]),
     "fix one of these and run it again:",
-    "  - put the files where this machine reaches them, below manifests/: pulumi config set mirror <folder or address>",
-    `  - or name a folder or address that has ${missing[0]!.manifest.path}: export ZONED_MANIFESTS=<folder or address>`,
+    `  - name a folder or address that has ${missing[0]!.manifest.path}: export ZONED_MANIFESTS=<folder or address>`,
+    "  - or a folder that has the files below manifests/: pulumi config set mirror <folder>; the address of a mirror has to have all that machines download (docs/mirror.md)",
     ...(without.length > 0 ? [`  - or do without them: ${without.join("; ")}`] : []),
   ].join("\n");
 }

@@ -177,14 +177,20 @@ it("tells of every missing file at once, each place tried and why, and how to fi
 it.each([
   { list: manifests.canal, command: "pulumi config set cni flannel" },
   { list: manifests.diskDriver, command: "pulumi config set diskDriver false" },
-])("offers $command for a cluster that can do without", async ({ list, command }) => {
-  const elsewhere = list.map((one) => ({ ...one, url: `${base}/nowhere` }));
+])(
+  "offers $command for a cluster that can do without, and for none that is there",
+  async ({ list, command }) => {
+    const elsewhere = list.map((one) => ({ ...one, url: `${base}/nowhere` }));
 
-  const { all, message } = await obtainable(elsewhere, { mirror: "" });
+    const { all, message } = await obtainable(elsewhere, { mirror: "" });
 
-  expect(all).toBe(false);
-  expect(message).toContain(`do without them: ${command}`);
-});
+    expect(all).toBe(false);
+    expect(message).toContain(`do without them: ${command}`);
+    const { message: ofLiving } = await obtainable(elsewhere, { mirror: "", isBegun: true });
+    expect(ofLiving).toContain("export ZONED_MANIFESTS=");
+    expect(ofLiving).not.toContain(command);
+  },
+);
 
 it("says that all can be had when they can", async () => {
   answers.set("/upstream", [good]);
