@@ -2,6 +2,7 @@ import { CustomResource } from "@pulumi/kubernetes/apiextensions";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
+import { tagsOf } from "../../azure/stack-tag";
 import type { ProxySettings } from "../../settings/proxy-variables";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
@@ -22,8 +23,16 @@ import { RollOutTarget, targetOf } from "../roll-out";
 /** The driver's name in Kubernetes. */
 export const driverName = "disk.csi.azure.com";
 
+/** What has it tag the disks and snapshots of a class. */
+export function tagParameters(settings: Pick<Settings, "resourceGroup" | "tags">): {
+  readonly tags?: string;
+} {
+  const tags = Object.entries(tagsOf(settings)).map(([key, value]) => `${key}=${value}`);
+  return tags.length > 0 ? { tags: tags.join(",") } : {};
+}
+
 export interface DiskDriverArgs {
-  readonly settings: Pick<Settings, "controlPlaneCount"> & ProxySettings;
+  readonly settings: Pick<Settings, "controlPlaneCount" | "resourceGroup" | "tags"> & ProxySettings;
   /** Text of upstream's files by path. */
   readonly manifests: ReadonlyMap<string, string>;
   readonly cloudConfig: CloudConfig;
@@ -91,7 +100,7 @@ export class DiskDriver extends pulumi.ComponentResource {
         deletionPolicy: "Delete",
         // Only what changed since the last one; where a region has zones, Azure keeps it in all of
         // them.
-        parameters: { incremental: "true" },
+        parameters: { incremental: "true", ...tagParameters(settings) },
       },
       { ...child, dependsOn: definitions },
     );

@@ -3,10 +3,9 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { DiskClass } from "../../azure/disk-classes";
 import type { DiskEncryptionSet } from "../../azure/disk-encryption";
-import { tagsOf } from "../../azure/stack-tag";
 import type { Settings } from "../../settings/settings";
 import { zoneLabelOf } from "../../settings/topology";
-import { driverName } from "./disk-driver";
+import { driverName, tagParameters } from "./disk-driver";
 
 export interface StorageClassesArgs {
   readonly settings: Pick<Settings, "location" | "resourceGroup" | "tags">;
@@ -22,9 +21,6 @@ export class StorageClasses extends pulumi.ComponentResource {
   constructor(name: string, args: StorageClassesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:StorageClasses", name, {}, opts);
     const { settings, diskClasses, diskEncryptionSet } = args;
-    const tags = Object.entries(tagsOf(settings))
-      .map(([key, value]) => `${key}=${value}`)
-      .join(",");
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
     for (const { name: className, skuName, zone, isDefault } of diskClasses) {
@@ -38,7 +34,7 @@ export class StorageClasses extends pulumi.ComponentResource {
           provisioner: driverName,
           parameters: {
             skuName,
-            ...(tags !== "" && { tags }),
+            ...tagParameters(settings),
             // The driver assumes a customer's key alone, and Azure wants the type that the set has.
             ...(diskEncryptionSet && {
               diskEncryptionSetID: diskEncryptionSet.id,

@@ -273,6 +273,18 @@ describe("DiskDriver", () => {
     expect(driver.inputs.spec.attachRequired).toBe(true);
   });
 
+  claim("tags snapshots as all that the stack makes", async (texts) => {
+    const change = { tags: { costCenter: "4711" }, resourceGroup: "platform" };
+    const { recorder } = await build(texts, change);
+
+    const { inputs } = await recorder.object("VolumeSnapshotClass", "azure-disk");
+
+    expect(inputs.parameters).toEqual({
+      incremental: "true",
+      tags: "costCenter=4711,zoned-stack=organization/zoned/test",
+    });
+  });
+
   claim(
     "runs its node half everywhere, which is all that is not awaited at once",
     async (texts) => {
