@@ -124,11 +124,18 @@ const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
   federation.isUsed ? { issuer: tokenIssuerOf(settings, subscriptionId), tenantId } : undefined;
 
 /** By which a control plane asks Azure to restart a worker. */
-const repairFile = ({ resourceManagerEndpoint }: Settings, clientId: string): PayloadFile => ({
-  path: "/opt/zoned/repair.env",
-  mode: "0600",
-  content: `CLIENT_ID='${clientId}'\nRESOURCE_MANAGER='${resourceManagerEndpoint}'\n`,
-});
+function repairFile(
+  { clusterName, resourceManagerEndpoint, workerPools }: Settings,
+  clientId: string,
+): PayloadFile {
+  const ephemeral = workerPools.filter(({ ephemeralOsDisk }) => ephemeralOsDisk !== undefined);
+  const pools = ephemeral.map(({ name }) => `${clusterName}-${name}`).join(" ");
+  return {
+    path: "/opt/zoned/repair.env",
+    mode: "0600",
+    content: `CLIENT_ID='${clientId}'\nRESOURCE_MANAGER='${resourceManagerEndpoint}'\nEPHEMERAL_POOLS='${pools}'\n`,
+  };
+}
 
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Auto-repair: a worker that is not Ready is restarted, then redeployed, by the control plane that leads etcd.
 
-# With CLIENT_ID, of the identity that may do it, and RESOURCE_MANAGER, Azure Resource Manager's.
+# With CLIENT_ID, of the identity that may do it, RESOURCE_MANAGER, Azure Resource Manager's, and EPHEMERAL_POOLS, as
+# their machines' names begin.
 repair_settings=$root/opt/zoned/repair.env
 
 # On the Node: the last step, and when it was.
@@ -69,6 +70,15 @@ ask_azure() {
   )
 }
 
+# On another host a disk of the host's own is blank, and Azure takes the bootstrap step for done.
+has_ephemeral_disk() {
+  (
+    # shellcheck source=/dev/null
+    . "$repair_settings"
+    [[ " ${EPHEMERAL_POOLS-} " == *" ${1%-*} "* ]]
+  )
+}
+
 repair() {
   local nodes name id last since step why
   [[ $role == control-plane && -e $repair_settings ]] || return 0
@@ -80,7 +90,10 @@ repair() {
   (($(date --date "$since" +%s) < $(date +%s) - step_minutes * 60)) || return 0
   case $last in
     never) step=restart ;;
-    restart) step=redeploy ;;
+    restart)
+      ! has_ephemeral_disk "$name" || return 0
+      step=redeploy
+      ;;
     *) return 0 ;;
   esac
   if ! why=$(machine=repair.$name take_turn repair "$step_minutes"); then

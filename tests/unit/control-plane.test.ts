@@ -12,6 +12,7 @@ import {
   vmType,
   waits,
 } from "../support/machines";
+import { validSettings } from "../support/sample";
 
 const names = ["zoned-test-cp-1", "zoned-test-cp-2", "zoned-test-cp-3"];
 const settings = { workerPools: [] };
@@ -237,7 +238,15 @@ it("has nobody rewrite Secrets where the key does not change, and the only one w
 });
 
 it("brings every control plane what repairs workers, and the identity that may, where the settings say so", async () => {
-  const { recorder } = await buildMachines({ settings: { ...settings, autoRepair: true } });
+  const [pool] = validSettings.workerPools;
+  const workerPools = [
+    pool!,
+    { ...pool!, name: "fast", ephemeralOsDisk: "ResourceDisk" as const },
+    { ...pool!, name: "faster", ephemeralOsDisk: "NvmeDisk" as const },
+  ];
+  const { recorder } = await buildMachines({
+    settings: { ...settings, autoRepair: true, workerPools },
+  });
 
   for (const name of names) {
     const { tasks, files } = await payloadOf(recorder, name);
@@ -248,7 +257,7 @@ it("brings every control plane what repairs workers, and the identity that may, 
         expect.objectContaining({
           mode: "0600",
           content: expect.stringMatching(
-            /^CLIENT_ID='the-client'\nRESOURCE_MANAGER='https:\/\/management\.azure\.com'\n$/,
+            /^CLIENT_ID='the-client'\nRESOURCE_MANAGER='https:\/\/management\.azure\.com'\nEPHEMERAL_POOLS='zoned-test-fast zoned-test-faster'\n$/,
           ),
         }),
       ],

@@ -55,9 +55,14 @@ interface World {
   readonly turns?: Readonly<Record<string, string>>;
   readonly leads?: boolean;
   readonly isOff?: boolean;
+  /** Names of machines with ephemeral OS disks, but for their numbers. */
+  readonly ephemeral?: readonly string[];
 }
 
-async function repair({ nodes, turns = {}, leads = true, isOff = false }: World, refuses = false) {
+async function repair(
+  { nodes, turns = {}, leads = true, isOff = false, ephemeral = [] }: World,
+  refuses = false,
+) {
   const machine = new FakeMachine(programs);
   machines.push(machine);
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
@@ -68,7 +73,7 @@ async function repair({ nodes, turns = {}, leads = true, isOff = false }: World,
   if (!isOff) {
     machine.write(
       "/opt/zoned/repair.env",
-      "CLIENT_ID='it'\nRESOURCE_MANAGER='https://management.azure.com'\n",
+      `CLIENT_ID='it'\nRESOURCE_MANAGER='https://management.azure.com'\nEPHEMERAL_POOLS='${ephemeral.join(" ")}'\n`,
     );
   }
   machine.write(
@@ -107,6 +112,19 @@ it.each([
   const { asked } = await repair({ nodes: [itself, other, silent(60, { annotations })] });
 
   expect(asked).toEqual(expected);
+});
+
+it.each([
+  ["restarts, and does not redeploy,", "zoned-test-workers", []],
+  ["redeploys one beside", "zoned-test-workers-2", asksTo("redeploy")],
+])("%s a worker whose OS disk would be lost with its host", async (_, pool, redeploys) => {
+  const ephemeral = ["zoned-test-fast", pool];
+  const annotations = { "zoned/repaired": `restart ${ago(31)}` };
+
+  const first = await repair({ nodes: [itself, silent()], ephemeral });
+  const second = await repair({ nodes: [itself, silent(60, { annotations })], ephemeral });
+
+  expect([first.asked, second.asked]).toEqual([asksTo("restart"), redeploys]);
 });
 
 it("forgets what it has done to one that is Ready again", async () => {
