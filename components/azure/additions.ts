@@ -20,6 +20,8 @@ interface AddedTo {
   /** The property that has the resource's name, or that of its machine. */
   readonly name: string;
   readonly rules: Rules;
+  /** Names of tags that Azure keeps there; others it drops, and says nothing. */
+  readonly tagName?: RegExp;
 }
 
 /** By Pulumi's type token. */
@@ -27,6 +29,9 @@ type Additions = Readonly<Record<string, AddedTo>>;
 
 /** Tags in which this program records what it did begin so; see `tag` in state.ts. */
 const ownTag = /^zoned-/i;
+
+/** Azure DNS keeps no tag of another name (azure-rest-api-specs #11748). */
+const dnsTagName = /^[A-Za-z_][\w.-]*$/;
 
 const isProperties = (value: unknown): value is Properties =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -311,10 +316,15 @@ export function additionsTo(
     },
     "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
     "azure-native:storage:StorageAccount": { name: "accountName", rules: { tags } },
-    "azure-native:privatedns:PrivateZone": { name: "privateZoneName", rules: { tags } },
+    "azure-native:privatedns:PrivateZone": {
+      name: "privateZoneName",
+      rules: { tags },
+      tagName: dnsTagName,
+    },
     "azure-native:privatedns:VirtualNetworkLink": {
       name: "virtualNetworkLinkName",
       rules: { tags },
+      tagName: dnsTagName,
     },
     [networkToken("VirtualNetwork")]: {
       name: "virtualNetworkName",
@@ -490,15 +500,18 @@ export const tagged = (
   props: Properties,
   tags: Settings["tags"],
   additions: Additions,
-): Properties =>
-  additions[type]?.rules["tags"] === undefined || Object.keys(tags).length === 0
+): Properties => {
+  const { rules = {}, tagName = /^/ } = additions[type] ?? {};
+  const taken = Object.entries(tags).filter(([key]) => tagName.test(key));
+  return rules["tags"] === undefined || taken.length === 0
     ? props
     : {
         ...props,
         tags: pulumi
           .output(props["tags"] as pulumi.Input<Settings["tags"] | undefined>)
-          .apply((own) => ({ ...tags, ...own })),
+          .apply((own) => ({ ...Object.fromEntries(taken), ...own })),
       };
+};
 
 /** The properties of a resource, with what Azure shows of others in them. */
 export function withAdditions(

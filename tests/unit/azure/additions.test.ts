@@ -329,6 +329,23 @@ describe("the tags of the settings", () => {
     });
   });
 
+  it("are on a private zone and its link but for those whose names Azure DNS drops, which no update would end", async () => {
+    const ofDns = { "Cost Center": "1", "cost:center": "2", "(x)": "3", "2nd": "4", Größe: "5" };
+    const given = { ...ofDns, "cost-center.v2": "6", _owner: "firm" };
+    const on = async (type: string) =>
+      (
+        (await valueOf(pulumi.output(tagged(type, {}, given, additionsTo(settings))))) as Properties
+      )["tags"];
+
+    for (const type of ["PrivateZone", "VirtualNetworkLink"]) {
+      expect(await on(`azure-native:privatedns:${type}`)).toEqual({
+        "cost-center.v2": "6",
+        _owner: "firm",
+      });
+    }
+    expect(await on("azure-native:compute:VirtualMachine")).toEqual(given);
+  });
+
   it("are on no subnet, which takes none", async () => {
     expect(await tagsOf("azure-native:network:Subnet", {})).toBeUndefined();
   });

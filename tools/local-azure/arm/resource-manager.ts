@@ -25,7 +25,7 @@ import { Inventory } from "./resources/inventory";
 import { SubResourceId, subResourceOf } from "./resources/sub-resources";
 import { Outcome, RequestLog, Requests } from "./requests";
 import { Body, merged, pick, Resource, View } from "./resources/resource";
-import { ResourceType, withoutReadOnly } from "./types/resource-type";
+import { ResourceType, withKeptTags, withoutReadOnly } from "./types/resource-type";
 import { StateFile } from "./resources/state-file";
 import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";
@@ -212,7 +212,7 @@ export class ResourceManager {
       }
       checkConditions(options.conditions, this.inventory.shown(current), armId);
       checkLocks(armId, "write", this.inventory);
-      const changed = { ...current.body, tags };
+      const changed = withKeptTags(type, { ...current.body, tags });
       checkPolicies(armId, type, changed, { view: this.inventory, now: this.clock.now() });
       if (isInFlight(current)) throw inProgress(current.id);
       current.body = changed;
@@ -286,7 +286,7 @@ export class ResourceManager {
       const resource: Resource = {
         id: old?.id ?? id.id,
         type: type.type,
-        body: admitted.body,
+        body: withKeptTags(type, admitted.body),
         hidden: admitted.hidden ?? {},
         changed: now.toISOString(),
       };

@@ -83,6 +83,8 @@ export interface ResourceType<B extends Body = Body> {
   readonly isStateless?: boolean;
   /** What PATCH takes besides tags. @default nothing */
   readonly patches?: "inputs";
+  /** Names of tags that Azure keeps; it drops others without a word. @default all */
+  readonly tagName?: RegExp;
   readonly zones?: { readonly most: number };
   /** @default up to 260 characters without a slash */
   readonly name?: RegExp;
@@ -138,6 +140,17 @@ export const nestedIn = ({ subResources = [], nested = [] }: ResourceType): stri
   ...subResources.map((list) => `${list}[]`),
   ...nested,
 ];
+
+/** A body with the tags that Azure keeps. */
+export const withKeptTags = ({ tagName = /^/ }: ResourceType, body: Body): Body =>
+  body["tags"] === undefined
+    ? body
+    : {
+        ...body,
+        tags: Object.fromEntries(
+          Object.entries(body["tags"] as object).filter(([name]) => tagName.test(name)),
+        ),
+      };
 
 /** A body without its read-only properties. */
 export function withoutReadOnly<B extends Body>({ readOnly = [] }: ResourceType, body: B): B {

@@ -2,7 +2,7 @@ import { conflict, refuse } from "../../azure-error";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { privateRecordSet } from "./private-record-set";
-import { virtualNetworkLink } from "./virtual-network-link";
+import { dnsTagName, virtualNetworkLink } from "./virtual-network-link";
 
 type ZoneBody = { location: string };
 
@@ -27,6 +27,7 @@ export const privateZone: ResourceType<ZoneBody> = {
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}",
   isGlobal: true,
   inputs: ["location", "tags"],
+  tagName: dnsTagName,
   required: [],
   // From 2 to 34 labels.
   name: new RegExp(`^(?=.{1,253}$)${label}(\\.${label}){1,33}$`),

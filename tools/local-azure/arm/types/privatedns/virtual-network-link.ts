@@ -10,6 +10,9 @@ type LinkBody = {
   registrationEnabled?: boolean;
 };
 
+/** No spaces, parentheses or colons, and no digit first (azure-rest-api-specs #11748). */
+export const dnsTagName = /^[A-Za-z_][\w.-]*$/;
+
 const nameOfZone = (link: string): string => parseId(parseId(link)!.parent)!.name;
 
 export const virtualNetworkLink: ResourceType<LinkBody> = {
@@ -19,6 +22,7 @@ export const virtualNetworkLink: ResourceType<LinkBody> = {
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
   isGlobal: true,
   inputs: ["location", "registrationEnabled", "resolutionPolicy", "tags", "virtualNetwork"],
+  tagName: dnsTagName,
   required: ["virtualNetwork.id"],
   name: networkName,
 

@@ -34,6 +34,23 @@ it.each([
   expect(await refusedBy(made)).toMatch(new RegExp(`^${code}`));
 });
 
+it.each(["zone", "link"] as const)(
+  "drops tags of a %s by their names, and says nothing",
+  async (kind) => {
+    const { arm } = newArm();
+    await createResources(arm, kind);
+    const [id] = valid[kind];
+    const tags = { "Cost Center": "1", "2nd": "2", "a:b": "3", "cost-center": "4" };
+
+    await arm.put(id, withChange(kind, { tags }));
+    expect(arm.peek(id)).toMatchObject({ tags: { "cost-center": "4" } });
+    expect(arm.peek(id)!["tags"]).not.toHaveProperty("2nd");
+    await arm.patch(id, { tags: { ...tags, owner: "5" } });
+
+    expect(arm.peek(id)!["tags"]).toEqual({ "cost-center": "4", owner: "5" });
+  },
+);
+
 it("keeps a link's network", async () => {
   const { arm } = newArm();
   await createResources(arm, "link");
