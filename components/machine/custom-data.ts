@@ -1,3 +1,5 @@
+import { RunError } from "@pulumi/pulumi";
+
 import { wantsLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";
@@ -76,6 +78,15 @@ export function customData(settings: BootSettings, apiName: string): string {
   // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
   const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);
   if (bytes.length > maxCustomDataBytes) {
+    const ca = Buffer.byteLength(settings.httpProxy?.ca ?? "");
+    const room = maxCustomDataBytes - (bytes.length - ca);
+    if (ca > 0 && room > 0) {
+      throw new RunError(
+        `httpProxy.ca is ${ca} bytes, and the machines' custom data with it ${bytes.length}, of which Azure takes at most ${maxCustomDataBytes}: ` +
+          `expected at most about ${room}, such as the one CA by which the proxy answers in others' names, and no bundle ` +
+          "(pulumi config set --path httpProxy.ca < proxy-ca.pem)",
+      );
+    }
     throw new Error(
       `custom data is ${bytes.length} bytes, and Azure takes at most ${maxCustomDataBytes}; ` +
         `cloud-init/first-boot.sh alone is ${Buffer.byteLength(files[0]!.content)}: shorten it`,
