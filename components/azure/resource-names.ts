@@ -1,3 +1,4 @@
+import { quoted } from "../settings/problem";
 import { Settings } from "../settings/settings";
 
 type GroupSettings = Pick<Settings, "clusterName" | "resourceGroup">;
@@ -5,6 +6,9 @@ type GroupSettings = Pick<Settings, "clusterName" | "resourceGroup">;
 /** Name of the resource group that the cluster is in, whoever has made it. */
 export const groupName = ({ clusterName, resourceGroup }: GroupSettings): string =>
   resourceGroup || clusterName;
+
+/** The same in a command: Azure takes parentheses in it. */
+export const groupWord = (settings: GroupSettings): string => quoted(groupName(settings));
 
 /** Its id. */
 export const groupId = (settings: GroupSettings, subscriptionId: string): string =>

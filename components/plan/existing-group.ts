@@ -10,7 +10,7 @@ import { shownAs, type ShownResource } from "../azure/shown";
 import { isOfThisStack, stackName, stackOf, stackTag } from "../azure/stack-tag";
 import type { AzureAnswer } from "../azure/state";
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
-import { toSet } from "../settings/problem";
+import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import type { MachineChange } from "./machine-changes";
@@ -33,7 +33,7 @@ export function existingGroupProblems(settings: Settings, group: Group): string[
   if (groupLocation === undefined) {
     return [
       `resourceGroup is ${resourceGroup}, and subscription ${subscriptionId} has no such group, or this login does not see it: ` +
-        `have it made (az group create --name ${resourceGroup} --location ${location}), with the role Contributor on it for who runs Pulumi, ` +
+        `have it made (az group create --name ${quoted(resourceGroup)} --location ${location}), with the role Contributor on it for who runs Pulumi, ` +
         "or let this program make one (pulumi config rm resourceGroup)",
     ];
   }
@@ -85,7 +85,7 @@ const deletedIn = ({ changes }: Pick<Group, "changes">): string[] =>
 const shown = (lock: Lock): string =>
   `the lock ${lock.name} on ${scopeOf(lock)} is ${lock.properties.level}`;
 
-const removal = ({ id }: Lock): string => `its owner runs az lock delete --ids ${id}`;
+const removal = ({ id }: Lock): string => `its owner runs az lock delete --ids ${quoted(id)}`;
 
 /** A resource group that has the name of this cluster's and that this stack has not made. */
 function takenGroup({ clusterName }: Settings, { azure }: Group): string[] {

@@ -1,4 +1,4 @@
-import { groupName } from "../azure/resource-names";
+import { groupWord } from "../azure/resource-names";
 import { AzureState, isOff } from "../azure/state";
 import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
 import { startCommand } from "./stopped-machines";
@@ -121,7 +121,7 @@ function notNowProblems({ changes, settings }: GateArgs): string[] {
     "this update restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +
       `${drained.map(({ action, machine }) => `${action} ${machine}`).join(", ")}: take that change back, and make it by the next update. ` +
       "Where an update that ended half-way leaves nothing to take back, let such a machine be made anew after the control planes, without a drain: " +
-      `az vm delete --resource-group ${groupName(settings)} --name ${drained[0]!.machine} --yes`,
+      `az vm delete --resource-group ${groupWord(settings)} --name ${drained[0]!.machine} --yes`,
   ];
 }
 
@@ -233,11 +233,11 @@ function refusal(
     ...sick.map(({ name, reasons }) => `${name}: ${sentences(reasons)}`),
   ].map((line) => `\n      - ${line}`);
   const ways = [
-    ...(off.length > 0 ? [`start what is off: ${startCommand(groupName(settings), off)}`] : []),
+    ...(off.length > 0 ? [`start what is off: ${startCommand(groupWord(settings), off)}`] : []),
     ...(sick.length > 0
       ? [
           "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
-            `(az vm delete --resource-group ${groupName(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
+            `(az vm delete --resource-group ${groupWord(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
             "unless it is an upgrade that some machines have made, and pulumi up is run",
         ]
       : []),

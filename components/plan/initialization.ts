@@ -1,4 +1,4 @@
-import { groupName } from "../azure/resource-names";
+import { groupWord } from "../azure/resource-names";
 import { AzureState } from "../azure/state";
 import {
   clusterIdOf,
@@ -65,7 +65,7 @@ export function decideInitialization(
   previous: PreviousOutputs | undefined,
   now: string,
 ): Initialization {
-  const group = groupName(settings);
+  const group = groupWord(settings);
   const id = latest(previous, azure) ?? idOf(1, now);
   const quiet = { id, problems: [], warnings: [] };
   const current = previous?.initialization === id ? previous : undefined;

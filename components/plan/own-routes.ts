@@ -1,4 +1,4 @@
-import { groupName, networkNames } from "../azure/resource-names";
+import { groupWord, networkNames } from "../azure/resource-names";
 import {
   defaultRoute,
   type ExistingNetwork,
@@ -41,7 +41,7 @@ export function ownRoutesWarnings(
   const { routeTable } = networkNames(settings.clusterName);
   return [
     `egress is none, and this update makes machines: ${soon}, routes in ${routeTable} or of a gateway must ` +
-      `lead them to ${hostsOf(settings)}; az network route-table route create -g ${groupName(settings)} --route-table-name ` +
+      `lead them to ${hostsOf(settings)}; az network route-table route create -g ${groupWord(settings)} --route-table-name ` +
       `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
   ];
 }

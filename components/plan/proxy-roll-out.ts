@@ -2,7 +2,7 @@ import { digest } from "../digest";
 import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { nodeProblems } from "../cluster/cluster-health";
-import { groupName } from "../azure/resource-names";
+import { groupWord } from "../azure/resource-names";
 import { MachineChange, PreviousOutputs } from "./machine-changes";
 import { isHealthCheckSkipped } from "../settings/times";
 import { Settings } from "../settings/settings";
@@ -52,7 +52,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
       .filter((name) => retained.has(name) && !replaced.includes(name))
       .flatMap((name) => {
         const reasons = nodeProblems(name, { nodes, leases }, api.now);
-        return reasons.length === 0 ? [] : [sentence(name, reasons, groupName(settings))];
+        return reasons.length === 0 ? [] : [sentence(name, reasons, groupWord(settings))];
       });
   } catch {
     return [];

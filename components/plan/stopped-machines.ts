@@ -1,4 +1,4 @@
-import { groupName } from "../azure/resource-names";
+import { groupWord } from "../azure/resource-names";
 import { type AzureState, isOff } from "../azure/state";
 import { isSameSize } from "../azure/size-offers";
 import type { Initialization } from "./initialization";
@@ -104,7 +104,7 @@ function stoppedText(
     const reason = reasons.get(name);
     return `${name} is ${machines.get(name)!.power}${reason === undefined ? "" : ` (${reason})`}`;
   });
-  return `${states.join(", ")}: ${startCommand(groupName(settings), names)}, then run pulumi up again`;
+  return `${states.join(", ")}: ${startCommand(groupWord(settings), names)}, then run pulumi up again`;
 }
 
 /** What starts these machines. */

@@ -20,7 +20,8 @@ export const found = (value: unknown): string =>
     ? "is not set"
     : `is ${JSON.stringify(value)}`;
 
-const quoted = (text: string): string =>
+/** A word of a command, as a shell takes it. */
+export const quoted = (text: string): string =>
   /^[\w.:/@+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /**

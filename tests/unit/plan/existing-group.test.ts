@@ -73,6 +73,14 @@ it.each([
   expect(problems(shown, { resourceGroup: "" })).toEqual([expect.stringMatching(says)]);
 });
 
+it("has its name in commands as a shell takes it", () => {
+  const absent = { azure: { groupLocation: undefined as never, shown: new Map() } };
+
+  const [problem] = problems(absent, { resourceGroup: "platform(weu)" });
+
+  expect(problem).toContain("(az group create --name 'platform(weu)' --location");
+});
+
 it("names a group that is not there, and both ways on", () => {
   const [problem, ...others] = problems({
     azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },

@@ -16,6 +16,12 @@ it("says where routes have to lead the machines that an update makes, and how on
   expect(warning).toContain("--route-table-name zoned-test-rt");
 });
 
+it("has the group's name as a shell takes it, with the parentheses that Azure admits", () => {
+  const [warning] = ownRoutesWarnings({ ...settings, resourceGroup: "platform(weu)" }, created);
+
+  expect(warning).toContain("az network route-table route create -g 'platform(weu)' --route-table");
+});
+
 it("names a mirror alone where packages and images come from it", () => {
   const [warning] = ownRoutesWarnings(
     { ...settings, mirror: "https://mirror.example/k8s" },
