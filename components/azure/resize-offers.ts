@@ -100,4 +100,6 @@ export async function getDeallocations(
 const hasTemporaryDisk = (sku: Sku): boolean =>
   Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
 
-const hasScsiOnly = (sku: Sku): boolean => capability(sku, "DiskControllerTypes") === "scsi";
+/** Azure's list says nothing of sizes from before there was NVMe. */
+const hasScsiOnly = (sku: Sku): boolean =>
+  (capability(sku, "DiskControllerTypes") ?? "scsi") === "scsi";

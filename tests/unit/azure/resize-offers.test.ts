@@ -1,6 +1,7 @@
 import { AzureConnection } from "../../../components/azure/connection";
 import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
 import { Sku } from "../../../components/azure/size-offers";
+import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
 import { machine, validSettings } from "../../support/sample";
 
 const sku = (name: string, capabilities: Record<string, string> = {}): Sku => ({
@@ -10,7 +11,7 @@ const sku = (name: string, capabilities: Record<string, string> = {}): Sku => ({
 });
 const skus = [
   sku("plain", { MaxResourceVolumeMB: "0", DiskControllerTypes: "SCSI" }),
-  sku("silent"),
+  sku("older", { MaxResourceVolumeMB: "0" }),
   sku("both", { MaxResourceVolumeMB: "0", DiskControllerTypes: "SCSI, NVMe" }),
   sku("nvme", { MaxResourceVolumeMB: "0", DiskControllerTypes: "NVMe" }),
   sku("other nvme", { MaxResourceVolumeMB: "0", DiskControllerTypes: "NVMe" }),
@@ -18,10 +19,15 @@ const skus = [
   sku("temporary", { MaxResourceVolumeMB: "8192", DiskControllerTypes: "SCSI" }),
 ];
 
-const check = (before: string | undefined, size: string, isCreated = false) => {
+const check = (
+  before: string | undefined,
+  size: string,
+  isCreated = false,
+  listed: readonly Sku[] = skus,
+) => {
   const resized = { ...machine, size };
   return resizeProblems([resized], {
-    skus,
+    skus: listed,
     created: isCreated ? [resized] : [],
     sizesNow: new Map(before === undefined ? [] : [[machine.name, before]]),
     command: () => "pulumi config set controlPlaneSize",
@@ -34,6 +40,7 @@ it.each([
   ["plain", "nvme", "has NVMe disk controllers only"],
   ["both", "nvme", "has NVMe disk controllers only"],
   ["nvme", "plain", "has SCSI disk controllers only"],
+  ["nvme", "older", "has SCSI disk controllers only"],
   ["fast", "plain", "has no accelerated networking"],
 ])("refuses to resize from %s to %s, and says how to keep it", (before, size, says) => {
   expect(check(before, size)).toEqual([
@@ -47,7 +54,7 @@ it.each([
 it.each([
   ["PLAIN", "plain"],
   ["plain", "fast"],
-  ["plain", "silent"],
+  ["plain", "older"],
   ["plain", "both"],
   ["nvme", "both"],
   ["nvme", "other nvme"],
@@ -55,6 +62,16 @@ it.each([
   [undefined, "nvme"],
 ])("has nothing against %s becoming %s", (before, size) => {
   expect(check(before, size)).toEqual([]);
+});
+
+it("reads that a size has no NVMe from what Azure lists, which of older sizes is nothing", () => {
+  const listed = skusIn("westeurope") as Sku[];
+  const older = listed.find(({ name }) => name === "Standard_D2s_v5")!;
+
+  expect(older.capabilities!.map(({ name }) => name)).not.toContain("DiskControllerTypes");
+  expect(check("Standard_D2s_v6", "Standard_D2s_v5", false, listed)).toEqual([
+    expect.stringContaining("has SCSI disk controllers only"),
+  ]);
 });
 
 it("minds of a machine that is made anew only what its interface cannot have", () => {

@@ -246,7 +246,8 @@ function sizesIn(location: string): object[] {
           .map(([placement]) => placement)
           .join(","),
       }),
-      DiskControllerTypes: one.diskControllers ?? "SCSI",
+      // Azure's list has none of sizes before v6, which are SCSI (SAP-on-Azure-Scripts-and-Utilities, PR 131).
+      ...(one.diskControllers && { DiskControllerTypes: one.diskControllers }),
       MaxDataDiskCount: mostDataDisks(one),
       LowPriorityCapable: capitalized(one.spot ?? true),
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
