@@ -1,3 +1,4 @@
+import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import type { NeededRight } from "./needed-rights";
@@ -47,7 +48,10 @@ export async function lackingRights(
   return [
     `The identity ${id} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
       `${users}. Have this run by who may assign roles:`,
-    ...commands(lacking, settings.clusterName, principalId),
+    ...commands(lacking, principalId, (role) => {
+      const hash = digest(role).slice(0, 8);
+      return `${settings.clusterName} ${hash} (${subscriptionId})`;
+    }),
     ...(isGroupThere || !scopes.includes(group)
       ? []
       : [`What is for ${group}: as soon as that is there, while the first pulumi up goes on.`]),
@@ -83,33 +87,36 @@ const lacks = (
   actions.some((action) => !permits(given, action)) ||
   dataActions.some((action) => !permitsData(given, action));
 
-/** A role of its own for each set of actions, wherever it is assigned. */
+/** What `az role definition create` takes, without a name. */
+interface CustomRole {
+  readonly Actions: readonly string[];
+  readonly AssignableScopes: string[];
+}
+
+/**
+ * A role of its own for each set of actions, wherever it is assigned.
+ *
+ * @param nameOf by its content: no two roles of a tenant may have the same name, and what is lacking another time is another role
+ */
 function commands(
   lacking: readonly NeededRight[],
-  clusterName: string,
   principalId: string,
+  nameOf: (role: CustomRole) => string,
 ): string[] {
-  const roles = new Map<string, { name: string; subscriptions: Set<string> }>();
+  const roles = new Map<string, CustomRole>();
   for (const { scope, actions, builtIn } of lacking) {
     if (builtIn !== undefined) continue;
-    const key = actions.join();
-    const role = roles.get(key) ?? {
-      name: `${clusterName} ${roles.size + 1}`,
-      subscriptions: new Set(),
-    };
-    const [subscription = ""] = /^\/subscriptions\/[^/]+/.exec(scope) ?? [];
-    roles.set(key, { ...role, subscriptions: role.subscriptions.add(subscription) });
+    const { AssignableScopes = [] } = roles.get(actions.join()) ?? {};
+    const subscriptions = new Set([...AssignableScopes, scope.split("/", 3).join("/")]);
+    roles.set(actions.join(), { Actions: actions, AssignableScopes: [...subscriptions] });
   }
   return [
-    ...[...roles].map(([actions, { name, subscriptions }]) => {
-      const role = {
-        ...{ Name: name, Actions: actions.split(",") },
-        AssignableScopes: [...subscriptions],
-      };
-      return `az role definition create --role-definition '${JSON.stringify(role)}'`;
+    ...[...roles.values()].map((role) => {
+      const named = { Name: nameOf(role), ...role };
+      return `az role definition create --role-definition '${JSON.stringify(named)}'`;
     }),
     ...lacking.map(
-      ({ scope, actions, builtIn = roles.get(actions.join())!.name }) =>
+      ({ scope, actions, builtIn = nameOf(roles.get(actions.join())!) }) =>
         `az role assignment create --assignee-object-id ${principalId} --assignee-principal-type ServicePrincipal ` +
         `--role '${builtIn}' --scope ${scope}`,
     ),

@@ -56,10 +56,22 @@ async function saidOf(
   }
 }
 
+interface Role {
+  readonly Name: string;
+  readonly Actions: string[];
+  readonly AssignableScopes: string[];
+}
+
+/** Roles that are to be made. */
+const madeIn = (text: string | undefined): Role[] =>
+  [...(text ?? "").matchAll(/--role-definition '([^']+)'/g)].map(([, one]) => JSON.parse(one!));
+
 const rolesIn = (text: string | undefined): string[] =>
-  [...(text ?? "").matchAll(/--role '([^']+)' --scope (\S+)/g)].map(([, role, scope]) =>
-    [role, scope!.split("/").at(-1)].join(" at "),
-  );
+  [...(text ?? "").matchAll(/--role '([^']+)' --scope (\S+)/g)].map(([, role, scope]) => {
+    const made = madeIn(text).find(({ Name }) => Name === role);
+    const called = made === undefined ? role : `one made for ${made.Actions.length}`;
+    return [called, scope!.split("/").at(-1)].join(" at ");
+  });
 
 it("says nothing of an identity that has its rights, whichever roles give them", async () => {
   expect(await saidOf([[subscriptionPath, contributor]])).toBeUndefined();
@@ -70,11 +82,15 @@ it("names each right that is missing, with a role that exists or the actions of 
 
   expect(rolesIn(text)).toEqual([
     "Managed Identity Operator at kubernetes",
-    `zoned-test 1 at ${account.subscriptionId}`,
+    `one made for 1 at ${account.subscriptionId}`,
   ]);
-  expect(text).toContain(
-    `{"Name":"zoned-test 1","Actions":["Microsoft.Resources/subscriptions/providers/read"],"AssignableScopes":["${subscriptionPath}"]}`,
-  );
+  expect(madeIn(text)).toEqual([
+    {
+      Name: expect.stringContaining("zoned-test "),
+      Actions: ["Microsoft.Resources/subscriptions/providers/read"],
+      AssignableScopes: [subscriptionPath],
+    },
+  ]);
 });
 
 it("wants no right of Contributor that Contributor has not: to what is in a container", async () => {
@@ -93,8 +109,8 @@ it("asks for what a group will need before that is there, and says when it can b
 
   expect(rolesIn(text)).toEqual([
     "Network Contributor at zoned-test",
-    "zoned-test 1 at zoned-test",
-    `zoned-test 2 at ${account.subscriptionId}`,
+    "one made for 14 at zoned-test",
+    `one made for 1 at ${account.subscriptionId}`,
   ]);
   expect(text).toMatch(/zoned-test: as soon as that is there, while the first pulumi up goes on/);
 });
@@ -103,7 +119,7 @@ it("wants rights of networks and zones for the cloud provider alone", async () =
   const text = await saidOf([], { settings: { cloudProvider: false } });
 
   expect(rolesIn(text)).toEqual([
-    "zoned-test 1 at zoned-test",
+    "one made for 14 at zoned-test",
     "Managed Identity Operator at kubernetes",
   ]);
 });
@@ -145,10 +161,23 @@ it("has one role made for the same actions, wherever it is assigned", async () =
   const text = await saidOf([[group, contributor]], { network });
 
   expect(rolesIn(text)).toEqual([
-    "zoned-test 1 at spoke",
-    "zoned-test 1 at guard",
+    "one made for 8 at spoke",
+    "one made for 8 at guard",
     "Managed Identity Operator at kubernetes",
-    `zoned-test 2 at ${account.subscriptionId}`,
+    `one made for 1 at ${account.subscriptionId}`,
   ]);
   expect(text!.match(/role definition create/g)).toHaveLength(2);
+});
+
+it("never gives a name to two roles: what is lacking later is called otherwise, in every subscription", async () => {
+  const all = madeIn(await saidOf([]));
+  const later = madeIn(await saidOf([[group, contributor]]));
+  const repairing = madeIn(await saidOf([], { settings: { autoRepair: true } }));
+
+  expect(all.slice(1)).toEqual(later);
+  expect(repairing.slice(1)).toEqual(later);
+  expect(repairing[0]!.Name).not.toBe(all[0]!.Name);
+  const names = new Set([...all, ...repairing].map(({ Name }) => Name));
+  expect(names.size).toBe(3);
+  for (const name of names) expect(name).toContain(`(${account.subscriptionId})`);
 });
