@@ -17,7 +17,7 @@ export interface IdentityAnswer {
 /** Asks for an identity, and whether the login may do this with it. */
 export async function askIdentity(id: string, action: string, { arm }: AzureConnection) {
   const [found, permissions] = await Promise.all([
-    arm.get<{ readonly properties: ExistingIdentity }>(
+    arm.getIfReadable<{ readonly properties: ExistingIdentity }>(
       id,
       { "api-version": "2023-01-31" },
       { properties: { clientId: "", principalId: "" } },
@@ -25,10 +25,15 @@ export async function askIdentity(id: string, action: string, { arm }: AzureConn
     permissionsAt(arm, id),
   ]);
   return {
-    identity: found?.properties,
+    identity: found === "unreadable" ? found : found?.properties,
     isAllowed: isAllowed(permissions, action),
   };
 }
+
+/** @param role one that reads it */
+export const unreadableIdentity = (id: string, role: string): string =>
+  `the login may not read the identity ${id}: let its owner run ` +
+  `az role assignment create --assignee LOGIN --role '${role}' --scope ${id}`;
 
 const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
@@ -51,6 +56,9 @@ export async function getExistingIdentity(
           `or let this program make one (${toRemove(setting)})`,
       ],
     };
+  }
+  if (identity === "unreadable") {
+    return { problems: [unreadableIdentity(id, "Managed Identity Operator")] };
   }
   return {
     identity,

@@ -1,6 +1,6 @@
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
-import { askIdentity } from "./existing-identity";
+import { askIdentity, unreadableIdentity } from "./existing-identity";
 import { keyOf } from "./existing-network";
 
 /** What Azure says of the identities that service accounts log in as. */
@@ -30,21 +30,30 @@ export async function getWorkloadClients(
     ids.map(async (id) => ({ id, ...(await askIdentity(id, write, connection)) })),
   );
   return {
-    clientIds: new Map(answers.map(({ id, identity }) => [keyOf(id), identity?.clientId ?? ""])),
+    clientIds: new Map(
+      answers.flatMap(({ id, identity }) =>
+        typeof identity === "object" ? [[keyOf(id), identity.clientId] as const] : [],
+      ),
+    ),
     problems: answers.flatMap(({ id, identity, isAllowed }) => {
       // The cluster's own is asked for by itself.
-      if (identity === undefined && !declared.includes(id)) return [];
+      const isDeclared = declared.includes(id);
+      if (identity === undefined && !isDeclared) return [];
       if (identity === undefined) {
         return (
           `workloadIdentities names ${id}, expected an identity that Azure has: see az identity list --query '[].id', ` +
           "or give roles in its place, and this program makes one"
         );
       }
-      if (isAllowed) return [];
-      return (
-        `the login may not let service accounts log in as ${id}: let its owner run ` +
-        `az role assignment create --assignee LOGIN --role 'Managed Identity Federated Identity Credential Contributor' --scope ${id}`
-      );
+      return [
+        ...(identity === "unreadable" && isDeclared ? [unreadableIdentity(id, "Reader")] : []),
+        ...(isAllowed
+          ? []
+          : [
+              `the login may not let service accounts log in as ${id}: let its owner run ` +
+                `az role assignment create --assignee LOGIN --role 'Managed Identity Federated Identity Credential Contributor' --scope ${id}`,
+            ]),
+      ];
     }),
   };
 }

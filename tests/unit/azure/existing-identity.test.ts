@@ -11,7 +11,8 @@ const identityId = `/subscriptions/${subscriptionId}/resourceGroups/identities/p
 const properties = { clientId: "the-client", principalId: "the-principal" };
 
 interface Azure {
-  readonly identity?: object;
+  /** Undefined where there is none. */
+  readonly identity?: object | "unreadable";
   /** What the login may do with it; undefined where Azure does not say it. */
   readonly permissions?: readonly object[];
 }
@@ -26,8 +27,11 @@ async function answered<T extends object>(
     asked.push(pathname);
     const isPermissions = pathname.endsWith("/permissions");
     const body = isPermissions ? permissions && { value: permissions } : identity;
-    const error = { code: "ResourceNotFound", message: "…" };
-    response.writeHead(body ? 200 : 404).end(JSON.stringify(body ?? { error }));
+    const refuse = (status: number, code: string) =>
+      response.writeHead(status).end(JSON.stringify({ error: { code, message: "…" } }));
+    if (body === "unreadable") refuse(403, "AuthorizationFailed");
+    else if (body === undefined) refuse(404, "ResourceNotFound");
+    else response.writeHead(200).end(JSON.stringify(body));
   });
   const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
@@ -70,6 +74,20 @@ it("names the role by which a login may give the identity to machines", async ()
   ]);
 });
 
+it("names the role by which a login may read the identity and give it to machines", async () => {
+  const { identity, problems } = await ask({
+    identity: "unreadable",
+    permissions: [{ actions: ["Microsoft.Compute/*"], notActions: [] }],
+  });
+
+  expect(identity).toBeUndefined();
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /may not read the identity .* --role 'Managed Identity Operator' --scope .*kubernetes$/,
+    ),
+  ]);
+});
+
 it("asks for nothing where the program makes an identity", async () => {
   const { asked, problems } = await ask({}, "");
 
@@ -97,6 +115,20 @@ describe("an identity that service accounts log in as", () => {
     expect((await askFor({})).problems).toEqual([expect.stringContaining("az identity list")]);
     const permissions = [{ actions: ["*/read"], notActions: [] }];
     expect((await askFor({ identity: { properties }, permissions })).problems).toEqual([
+      expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
+    ]);
+  });
+
+  it("is read, which is another role than to let somebody log in as it", async () => {
+    const answer = { identity: "unreadable", permissions: [{ actions: ["other"] }] } as const;
+
+    expect((await askFor(answer)).problems).toEqual([
+      expect.stringMatching(/may not read the identity .* --role 'Reader' --scope .*kubernetes$/),
+      expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
+    ]);
+    // Who asks for the identity itself says that it may not be read.
+    const cluster = { machineIdentity: false, identityId };
+    expect((await askFor(answer, [], cluster)).problems).toEqual([
       expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
     ]);
   });
