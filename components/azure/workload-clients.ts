@@ -1,3 +1,4 @@
+import { toRemove } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";
@@ -14,7 +15,8 @@ const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentit
 
 /**
  * Asks for identities that exist already, the cluster's where its own pods log in as it, and whether the login may
- * let service accounts log in as them.
+ * let service accounts log in as them. A federated credential is written in the cluster's subscription, as all that is
+ * made: where others have an identity of the same name there, it would be that one's.
  */
 export async function getWorkloadClients(
   {
@@ -36,8 +38,14 @@ export async function getWorkloadClients(
       ),
     ),
     problems: answers.flatMap(({ id, identity, isAllowed }) => {
-      // The cluster's own is asked for by itself.
       const isDeclared = declared.includes(id);
+      if (!keyOf(id).startsWith(`/subscriptions/${keyOf(connection.subscriptionId)}/`)) {
+        const expected = `expected an identity in the cluster's subscription, ${connection.subscriptionId}, where its federated credential is written: take one of those`;
+        return isDeclared
+          ? `workloadIdentities names ${id}, ${expected}, or give roles in its place, and this program makes one`
+          : `identityId is ${id}, ${expected}, or have control planes carry it (${toRemove("machineIdentity")})`;
+      }
+      // The cluster's own is asked for by itself.
       if (identity === undefined && !isDeclared) return [];
       if (identity === undefined) {
         return (

@@ -133,6 +133,33 @@ describe("an identity that service accounts log in as", () => {
     ]);
   });
 
+  it("is in the cluster's subscription, where its federated credential is written", async () => {
+    const elsewhere = "00000000-1111-2222-3333-444444444444";
+    const there = identityId.replace(subscriptionId, elsewhere);
+    const [app] = accounts.map((one) => ({ ...one, identityId: there }));
+    const azure = { identity: { properties } };
+    const inCapitals = [{ ...app!, identityId: identityId.toUpperCase() }];
+
+    expect((await askFor(azure, [app!])).problems).toEqual([
+      expect.stringMatching(
+        RegExp(
+          `${there}, expected .* subscription, ${subscriptionId}, .* or give roles in its place`,
+        ),
+      ),
+    ]);
+    expect(
+      (await askFor(azure, [], { machineIdentity: false, identityId: there })).problems,
+    ).toEqual([
+      expect.stringMatching(
+        RegExp(`^identityId is ${there}, expected .*: .*config rm machineIdentity`),
+      ),
+    ]);
+    expect((await askFor(azure, inCapitals)).problems).toEqual([]);
+    // Machines carry an identity of any subscription.
+    expect((await askFor(azure, [], { ...none, identityId: there })).problems).toEqual([]);
+    expect((await ask(azure, there)).problems).toEqual([]);
+  });
+
   it("is the cluster's where its own pods log in as it, and then has to be one that the login may have them do so", async () => {
     const cluster = { machineIdentity: false, identityId };
     const permissions = [{ actions: ["*/read"], notActions: [] }];
