@@ -34,12 +34,17 @@ export async function lackingRights(
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
   const scopes = [...new Set(needed.map(({ scope }) => scope))];
+  const isInGroup = (scope: string) => scope === group || scope.startsWith(`${group}/`);
+  // Of what is still to be made Azure says nothing, not even what it will have from above.
+  const askedFor = (scope: string): string[] => {
+    if (!isInGroup(scope)) return [scope];
+    return isGroupThere ? [scope, group] : [subscription];
+  };
   const given = new Map(
     await Promise.all(
-      scopes.map(async (scope) => {
-        const asked = scope === group && !isGroupThere ? subscription : scope;
-        return [scope, await givenAt(arm, asked, principalId)] as const;
-      }),
+      scopes.map(
+        async (scope) => [scope, await givenAt(arm, askedFor(scope), principalId)] as const,
+      ),
     ),
   );
   const lacking = needed.filter((one) => lacks(one, given.get(one.scope)));
@@ -52,27 +57,33 @@ export async function lackingRights(
       const hash = digest(role).slice(0, 8);
       return `${settings.clusterName} ${hash} (${subscriptionId})`;
     }),
-    ...(isGroupThere || !scopes.includes(group)
+    ...(isGroupThere || !scopes.some(isInGroup)
       ? []
-      : [`What is for ${group}: as soon as that is there, while the first pulumi up goes on.`]),
+      : [
+          `What is for ${group}, or in it: as soon as that is there, while the first pulumi up goes on.`,
+        ]),
   ].join("\n  ");
 }
 
 /** Undefined where the login may not read it. */
 async function givenAt(
   arm: ArmClient,
-  scope: string,
+  scopes: readonly string[],
   principalId: string,
 ): Promise<Permission[] | undefined> {
-  const path = `${scope}/providers/Microsoft.Authorization/roleAssignments`;
   // Of groups that the identity is in, too.
   const query = { ...version, $filter: `atScope() and assignedTo('${principalId}')` };
   const example = { properties: { roleDefinitionId: "" } };
   try {
-    const assigned = await arm.list<typeof example>(path, query, example);
-    const ids = [...new Set(assigned.map(({ properties }) => properties.roleDefinitionId))];
+    const assigned = await Promise.all(
+      scopes.map((scope) => {
+        const path = `${scope}/providers/Microsoft.Authorization/roleAssignments`;
+        return arm.list<typeof example>(path, query, example);
+      }),
+    );
+    const ids = new Set(assigned.flat().map(({ properties }) => properties.roleDefinitionId));
     const roles = await Promise.all(
-      ids.map((id) => arm.get<{ properties: { permissions: Permission[] } }>(id, version, {})),
+      [...ids].map((id) => arm.get<{ properties: { permissions: Permission[] } }>(id, version, {})),
     );
     return roles.flatMap((role) => role?.properties.permissions ?? []);
   } catch {

@@ -1,6 +1,7 @@
 import { type ExistingNetwork, networkScopes } from "./existing-network";
+import { hasOwnKubeletIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
-import { groupId } from "./resource-names";
+import { groupId, kubeletIdentityName } from "./resource-names";
 
 /** Rights at one scope, and the role that gives them. */
 export interface NeededRight {
@@ -84,11 +85,14 @@ export function neededRights(
   network?: ExistingNetwork,
 ): NeededRight[] {
   const { cloudProvider, diskDriver, diskEncryptionSetId, etcdBackups, identityId } = settings;
-  const { autoRepair, kubeletIdentityId } = settings;
+  const { autoRepair, clusterName } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
   const container = etcdBackups?.container;
   const isUsed = cloudProvider || diskDriver;
+  const kubelets = hasOwnKubeletIdentity(settings)
+    ? `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${kubeletIdentityName(clusterName)}`
+    : settings.kubeletIdentityId;
   const needed: (NeededRight | false)[] = [
     cloudProvider && {
       scope: group,
@@ -106,7 +110,7 @@ export function neededRights(
         actions: ["Microsoft.Compute/diskEncryptionSets/read"],
       },
     // Those of machines.
-    ...[identityId, kubeletIdentityId].map(
+    ...[identityId, kubelets].map(
       (scope): NeededRight | false =>
         isUsed &&
         scope !== "" && {

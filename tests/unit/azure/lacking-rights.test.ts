@@ -112,7 +112,9 @@ it("asks for what a group will need before that is there, and says when it can b
     "one made for 14 at zoned-test",
     `one made for 1 at ${account.subscriptionId}`,
   ]);
-  expect(text).toMatch(/zoned-test: as soon as that is there, while the first pulumi up goes on/);
+  expect(text).toMatch(
+    /zoned-test, or in it: as soon as that is there, while the first pulumi up goes on/,
+  );
 });
 
 it("wants rights of networks and zones for the cloud provider alone", async () => {
@@ -149,6 +151,27 @@ it("wants kubelets' identity of others, which machines carry too, to stay on the
   const text = await saidOf([[group, contributor]], { settings: { kubeletIdentityId } });
 
   expect(rolesIn(text)).toContain("Managed Identity Operator at kubelets");
+});
+
+describe("the identity that this program makes for kubelets", () => {
+  const settings = { registries: ["/a/registry"] };
+  const wanted = "Managed Identity Operator at zoned-test-kubelet";
+
+  it("is to stay on machines too, which before the first update can be given later alone", async () => {
+    const roles = [[identityId, identityOperator]] as const;
+    const before = await saidOf(roles, { settings, isGroupThere: false });
+
+    expect(rolesIn(before)).toContain(wanted);
+    expect(before).toMatch(/is for .*zoned-test, or in it: as soon as that is there/);
+    expect(rolesIn(await saidOf(roles, { settings }))).toContain(wanted);
+  });
+
+  it("needs no role of its own where the group's allows it, though Azure has no such identity yet", async () => {
+    const text = await saidOf([[group, identityOperator]], { settings });
+
+    expect(rolesIn(text)).not.toContain(wanted);
+    expect(rolesIn(text)).toContain("Managed Identity Operator at kubernetes");
+  });
 });
 
 it("has one role made for the same actions, wherever it is assigned", async () => {
