@@ -1,5 +1,6 @@
 import { RunError } from "@pulumi/pulumi";
 
+import { machineMirror } from "../settings/mirror";
 import { wantsLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";
@@ -20,10 +21,6 @@ type BootSettings = Pick<
 
 /** Single quotes keep a POSIX shell from reading anything into a value. */
 const quoted = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
-
-/** A folder given as mirror serves manifests to this program alone; machines need an address. */
-const machineMirror = (mirror: string) =>
-  /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";
 
 /** Settings of first-boot.sh, as shell assignments. */
 const environment = ({

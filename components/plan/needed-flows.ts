@@ -1,5 +1,6 @@
 import { apiPort } from "../api-server";
 import type { Flow } from "../azure/security-rules";
+import { machineMirror } from "../settings/mirror";
 import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
 
@@ -69,7 +70,7 @@ export function neededFlows(
     ...((httpProxy?.https ?? "") === ""
       ? [outbound(443, "machines get packages and images, and the cloud provider asks Azure")]
       : []),
-    ...((httpProxy?.http ?? "") === "" && mirror === ""
+    ...((httpProxy?.http ?? "") === "" && machineMirror(mirror) === ""
       ? [outbound(80, "machines get Ubuntu's packages")]
       : []),
   ];

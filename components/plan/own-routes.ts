@@ -6,6 +6,7 @@ import {
   keyOf,
   subnetIdOf,
 } from "../azure/existing-network";
+import { machineMirror } from "../settings/mirror";
 import { withoutLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -88,7 +89,7 @@ const soon = "within 20 minutes of their first boot";
 
 function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): string {
   const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
-  const packages = URL.canParse(mirror) ? [new URL(mirror).host] : sources;
+  const packages = machineMirror(mirror) !== "" ? [new URL(mirror).host] : sources;
   const hosts =
     httpProxy === undefined
       ? [...azure, ...packages]

@@ -1,4 +1,5 @@
 import { cloudProviderImages } from "../../versions";
+import { machineMirror } from "../../settings/mirror";
 import type { Settings } from "../../settings/settings";
 
 const secondsToWait = 5;
@@ -21,7 +22,7 @@ export async function cloudProviderProblems(
   { cloudProvider, mirror, kubernetesVersion }: Settings,
   images: readonly string[] = Object.values(cloudProviderImages(kubernetesVersion)),
 ): Promise<string[]> {
-  if (!cloudProvider || mirror !== "") return [];
+  if (!cloudProvider || machineMirror(mirror) !== "") return [];
   const missing = await Promise.all(images.map(isMissing));
   return images
     .filter((_, index) => missing[index])

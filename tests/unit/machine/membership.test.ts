@@ -91,7 +91,7 @@ it("ends for control planes one after another, from the highest number", async (
   expect(Object.fromEntries(waits)).toEqual({
     [names[0]!]: [],
     [names[1]!]: [`${names[0]}-membership`],
-    [names[2]!]: [`${names[1]}-membership`],
+    [names[2]!]: [`${names[0]}-membership`, `${names[1]}-membership`],
   });
 });
 

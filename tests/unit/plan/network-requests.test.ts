@@ -266,6 +266,18 @@ it("asks for no way out by a rule where machines go by a proxy, but to the API's
   expect(saidWith({ http: "" })).toEqual([toApi, expect.stringContaining("TCP 80 ")]);
 });
 
+it("needs no Ubuntu's archive beside a mirror's address, and does beside a folder of manifests", () => {
+  const closed = rule("closed", {
+    ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
+    ...{ access: "Deny", priority: 100, destinationPortRange: "80" },
+  });
+  const saidWith = (mirror: string) =>
+    problemsOf({ rules: new Map([[guard, [...rules, closed]]]) }, { mirror });
+
+  expect(saidWith("https://mirror.example/k8s")).toEqual([]);
+  expect(saidWith("/srv/manifests")).toEqual([expect.stringContaining("outbound TCP 80 ")]);
+});
+
 it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
   ["etcd", { destinationPortRange: "2380" }, /inbound TCP 2380 .*members of etcd/],
   ["VXLAN", { protocol: "Udp" }, /inbound UDP 8472 .*pods talk to each other/],

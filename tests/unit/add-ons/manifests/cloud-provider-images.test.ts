@@ -45,6 +45,12 @@ it("names an image that is not there, and what to do", async () => {
   ]);
 });
 
+it("asks for images beside a folder of manifests, from which no machine gets any", async () => {
+  status = 404;
+
+  expect(await problems({ mirror: "/srv/manifests" })).toHaveLength(1);
+});
+
 it.each([401, 429, 500])("finds nothing where the registry answers %i", async (code) => {
   status = code;
 
