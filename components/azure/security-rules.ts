@@ -58,6 +58,25 @@ export function stoppedBy(
   return decisive === undefined || isAllowing(decisive) ? undefined : decisive;
 }
 
+/**
+ * Whether rules before the one that stops a flow to the internet let it go to a part of that: services of Azure by
+ * their tags, or ranges. Whether that is the part which a cluster needs, nobody knows here.
+ */
+export const opensServices = (
+  flow: Flow,
+  stopping: SecurityRule,
+  rules: readonly SecurityRule[],
+  network: readonly string[],
+): boolean =>
+  rules.some((rule) => {
+    const { direction, priority, ...given } = rule.properties;
+    if (!isAllowing(rule) || !isSame(direction, flow.direction)) return false;
+    if (priority >= stopping.properties.priority) return false;
+    return listOf(given.destinationAddressPrefix, given.destinationAddressPrefixes)
+      .filter((to) => (isRange(to) ? !isPrivate(to) : !isSame(to, "VirtualNetwork")))
+      .some((to) => matchOf({ ...flow, to }, rule, network) === "all");
+  });
+
 const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
 const isAllowing = ({ properties }: SecurityRule): boolean => isSame(properties.access, "Allow");
@@ -79,7 +98,7 @@ function matchOf(
   const parts = [
     match(from, rule.sourceAddressPrefix, rule.sourceAddressPrefixes),
     match(to, rule.destinationAddressPrefix, rule.destinationAddressPrefixes),
-    widest(ports.map((range) => portsIn(range, port, lastPort))),
+    partOf([port, lastPort], ports.map(portsOf)),
     sourcePorts.includes("*") || sourcePorts.includes("0-65535") ? "all" : "some",
   ] as const;
   if (parts.includes("none")) return "none";
@@ -89,11 +108,27 @@ function matchOf(
 const widest = (parts: readonly Part[]): Part =>
   (["all", "some"] as const).find((part) => parts.includes(part)) ?? "none";
 
-function portsIn(range: string, first: number, last: number): Part {
-  if (range === "*") return "all";
+type Span = readonly [first: number, last: number];
+
+/** How much of a span lies in others together. */
+function partOf([first, last]: Span, others: readonly Span[]): Part {
+  let next = first;
+  for (const [from, to] of others.toSorted(([one], [other]) => one - other)) {
+    if (from <= next) next = Math.max(next, to + 1);
+  }
+  if (next > last) return "all";
+  return others.some(([from, to]) => from <= last && first <= to) ? "some" : "none";
+}
+
+function portsOf(range: string): Span {
+  if (range === "*") return [0, 65_535];
   const [from = 0, to = from] = range.split("-").map(Number);
-  if (from <= first && last <= to) return "all";
-  return first <= to && from <= last ? "some" : "none";
+  return [from, to];
+}
+
+function addressesOf(range: string): Span {
+  const given = new Address4(range);
+  return [Number(given.startAddress().bigInt()), Number(given.endAddress().bigInt())];
 }
 
 interface Known {
@@ -103,8 +138,13 @@ interface Known {
 }
 
 /** An empty list is that of a rule for application security groups, in which no machine of a cluster is. */
-const endMatch = (end: string, given: readonly string[], known: Known): Part =>
-  widest(given.map((one) => partIn(end, one, known)));
+function endMatch(end: string, given: readonly string[], known: Known): Part {
+  const ranges = isRange(end) ? given.filter(isRange).map(addressesOf) : [];
+  return widest([
+    ...given.map((one) => partIn(end, one, known)),
+    ...(ranges.length > 0 ? [partOf(addressesOf(end), ranges)] : []),
+  ]);
+}
 
 const isRange = (text: string): boolean => Address4.isValid(text);
 
@@ -114,11 +154,7 @@ const isRange = (text: string): boolean => Address4.isValid(text);
  */
 function partIn(end: string, given: string, { network, isAllowed }: Known): Part {
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
-  if (!isRange(end)) return "none";
-  if (isRange(given)) {
-    const [one, other] = [new Address4(end), new Address4(given)];
-    return one.isInSubnet(other) ? "all" : other.isInSubnet(one) ? "some" : "none";
-  }
+  if (!isRange(end) || isRange(given)) return "none";
   const isInNetwork = network.some((range) => new Address4(end).isInSubnet(new Address4(range)));
   // On premises, or another spoke behind a firewall: in the first tag where a gateway leads there.
   const isUnknown = !isInNetwork && isPrivate(end);

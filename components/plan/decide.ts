@@ -172,6 +172,7 @@ export function decide(observed: Observed): Decision {
       ...policyWarnings(observed.policies),
       ...imageWarnings(created, offers.images, hardware),
       ...ownRoutesWarnings(settings, created, observed.network),
+      ...network.warnings,
     ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),

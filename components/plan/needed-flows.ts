@@ -9,6 +9,8 @@ export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port"
   readonly from: readonly string[];
   readonly to: readonly string[];
   readonly why: string;
+  /** Whether it may all be inside the network, where nobody sees it here. */
+  readonly isOptional?: boolean;
 }
 
 /**
@@ -68,7 +70,12 @@ export function neededFlows(
       : []),
     // A proxy is at an address that is nobody's to guess here.
     ...((httpProxy?.https ?? "") === ""
-      ? [outbound(443, "machines get packages and images, and the cloud provider asks Azure")]
+      ? [
+          {
+            ...outbound(443, "machines get packages and images, and the cloud provider asks Azure"),
+            isOptional: machineMirror(mirror) !== "",
+          },
+        ]
       : []),
     ...((httpProxy?.http ?? "") === "" && machineMirror(mirror) === ""
       ? [outbound(80, "machines get Ubuntu's packages")]

@@ -15,8 +15,9 @@ import {
   subnetIdOf,
 } from "../azure/existing-network";
 import { isAllowed } from "../azure/rights";
-import { type SecurityRule, stoppedBy } from "../azure/security-rules";
+import { opensServices, type SecurityRule, stoppedBy } from "../azure/security-rules";
 import { type NeededFlow, neededFlows } from "./needed-flows";
+import { hostsOf } from "./own-routes";
 
 /** What is wrong with a network of others. */
 interface Request {
@@ -27,6 +28,8 @@ interface Request {
   readonly briefly?: string;
   /** How the settings change, instead. */
   readonly fix?: string;
+  /** Whether it may do all the same. */
+  readonly isUncertain?: boolean;
 }
 
 interface Asked {
@@ -49,12 +52,18 @@ export interface NetworkProblems {
   readonly problems: readonly string[];
   /** All that is to be asked for once more, as a text for the owners of the network. */
   readonly letter: readonly string[];
+  /** What machines that are made have to reach, by rules whose addresses Azure alone knows. */
+  readonly warnings: readonly string[];
 }
 
 /** Nothing of the owners' is changed. */
 export function networkProblems(settings: Settings, asks: Asked): NetworkProblems {
-  if (settings.nodeSubnets.length === 0) return { problems: [], letter: [] };
-  const requests = requestsOf(settings, asks);
+  if (settings.nodeSubnets.length === 0) {
+    return { problems: [], letter: [], warnings: [] };
+  }
+  const all = requestsOf(settings, asks);
+  const requests = all.filter(({ isUncertain }) => !isUncertain);
+  const uncertain = all.filter(({ isUncertain }) => isUncertain).map(({ is }) => is);
   const asked = [...new Set(requests.flatMap(({ ask }) => ask ?? []))];
   return {
     problems: requests.map(
@@ -62,6 +71,13 @@ export function networkProblems(settings: Settings, asks: Asked): NetworkProblem
         `${is}: ${[...(briefly === undefined ? [] : [`ask for ${briefly}`]), ...(fix === undefined ? [] : [fix])].join(", or ")}`,
     ),
     letter: asked.length === 0 ? [] : [letterOf(settings, asks.network, asked)],
+    warnings:
+      uncertain.length === 0 || asks.created.length === 0
+        ? []
+        : [
+            `${uncertain.join("; ")}: rules before it have to let machines out to ${hostsOf(settings)}. ` +
+              "docs/firewall.md has every host",
+          ],
   };
 }
 
@@ -368,19 +384,18 @@ function groupsOf(
 
 /** Of the ends of a flow, those that are stopped, and by which rules. */
 function stoppedFlow(
-  { direction, protocol, port, lastPort, from, to, why }: NeededFlow,
+  { direction, protocol, port, lastPort, from, to, why, isOptional = false }: NeededFlow,
   group: string,
   rules: readonly SecurityRule[],
   ranges: readonly string[],
 ): Request[] {
   const stopped = from.flatMap((one) =>
     to.flatMap((other) => {
-      const rule = stoppedBy(
-        { direction, protocol, port, lastPort, from: one, to: other },
-        rules,
-        ranges,
-      );
-      return rule === undefined ? [] : [{ one, other, rule }];
+      const flow = { direction, protocol, port, lastPort, from: one, to: other };
+      const rule = stoppedBy(flow, rules, ranges);
+      if (rule === undefined) return [];
+      const isOpen = other === "Internet" && opensServices(flow, rule, rules, ranges);
+      return [{ one, other, rule, isOpen }];
     }),
   );
   const names = new Set(
@@ -398,6 +413,7 @@ function stoppedFlow(
       is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,
       ask: `a rule in ${group} before ${listed([...names])} that allows ${packets} (${why})`,
       briefly: `a rule before it that allows them`,
+      isUncertain: isOptional || stopped.every(({ isOpen }) => isOpen),
     },
   ];
 }

@@ -87,7 +87,8 @@ function sentenceOf(
 
 const soon = "within 20 minutes of their first boot";
 
-function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): string {
+/** What machines have to reach outside of their network. */
+export function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): string {
   const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
   const packages = machineMirror(mirror) !== "" ? [new URL(mirror).host] : sources;
   const hosts =

@@ -1,4 +1,9 @@
-import { type Flow, type SecurityRule, stoppedBy } from "../../../components/azure/security-rules";
+import {
+  type Flow,
+  opensServices,
+  type SecurityRule,
+  stoppedBy,
+} from "../../../components/azure/security-rules";
 
 type Change = Partial<SecurityRule["properties"]>;
 
@@ -9,6 +14,9 @@ const rule = (name: string, change: Change): SecurityRule => ({
     ...{ direction: "Inbound", access: "Allow", protocol: "*", priority: priority++ },
     ...{ sourceAddressPrefix: "*", sourcePortRange: "*" },
     ...{ destinationAddressPrefix: "*", destinationPortRange: "*" },
+    // Azure shows one or the other.
+    ...(change.sourceAddressPrefixes && { sourceAddressPrefix: undefined }),
+    ...(change.destinationPortRanges && { destinationPortRange: undefined }),
     ...change,
   },
 });
@@ -48,7 +56,7 @@ it.each<[string, Change]>([
   ["another direction", { direction: "Outbound" }],
   ["some source ports", { sourcePortRange: "1024-2048" }],
   ["services of Azure", { sourceAddressPrefix: "AzureCloud" }],
-  ["application security groups", { sourceAddressPrefix: undefined, sourceAddressPrefixes: [] }],
+  ["application security groups", { sourceAddressPrefixes: [] }],
 ])("stops it where there is only a rule for %s", (_, change) => {
   expect(stops([rule("opens", change)])).toBe("DenyAllInBound");
 });
@@ -105,6 +113,36 @@ it("takes several ports as one flow", () => {
   expect(stops([opens("*")], ports)).toBeUndefined();
   expect(stops([opens("30000-31000")], ports)).toBe("DenyAllInBound");
   expect(stops([closes, opens("*")], ports)).toBe("closes");
+});
+
+it("takes what one rule names for as much as it is together", () => {
+  const opens = (change: Change) => stops([rule("opens", change)], { port: 100, lastPort: 200 });
+  const [low, high] = ["203.0.113.0/25", "203.0.113.128/25"] as const;
+
+  expect(opens({ destinationPortRanges: ["151-200", "90-120", "121-150"] })).toBeUndefined();
+  expect(opens({ destinationPortRanges: ["90-120", "122-200"] })).toBe("DenyAllInBound");
+  expect(opens({ sourceAddressPrefixes: [high, low] })).toBeUndefined();
+  expect(opens({ sourceAddressPrefixes: [high, "203.0.113.0/26"] })).toBe("DenyAllInBound");
+});
+
+it("knows of a rule against the internet whether others before it open a part of that", () => {
+  const out = { ...flow, direction: "Outbound", from: "10.0.1.0/24", to: "Internet" } as const;
+  const closes = rule("closes", {
+    ...{ direction: "Outbound", access: "Deny", priority: 500 },
+    destinationAddressPrefix: "Internet",
+  });
+  const opens = (destinationAddressPrefix: string, change: Change = {}) => {
+    const before = rule("opens", { direction: "Outbound", destinationAddressPrefix, ...change });
+    return opensServices(out, closes, [before, closes], network);
+  };
+
+  for (const one of ["AzureCloud", "Storage.WestEurope", "198.51.100.0/24"])
+    expect(opens(one)).toBe(true);
+  for (const one of ["VirtualNetwork", "10.0.0.0/8"]) expect(opens(one)).toBe(false);
+  expect(opens("AzureCloud", { priority: 600 })).toBe(false);
+  expect(opens("AzureCloud", { destinationPortRange: "443" })).toBe(false);
+  expect(opens("AzureCloud", { sourceAddressPrefix: "10.0.2.0/24" })).toBe(false);
+  expect(opens("AzureCloud", { access: "Deny" })).toBe(false);
 });
 
 it("takes the balancers' probes by their tag", () => {

@@ -95,7 +95,9 @@ it("finds nothing in a network that has all", () => {
 });
 
 it("asks nothing where the network is the cluster's own", () => {
-  expect(networkProblems(validSettings, none)).toEqual({ problems: [], letter: [] });
+  expect(networkProblems(validSettings, none)).toEqual({
+    ...{ problems: [], letter: [], warnings: [] },
+  });
 });
 
 it("names each subnet that is not there", () => {
@@ -105,6 +107,7 @@ it("names each subnet that is not there", () => {
       expect.stringMatching(/no subnet .*subnets\/b/),
     ],
     letter: [expect.stringContaining("1. the subnet a, and the role Reader on spoke")],
+    warnings: [],
   });
 });
 
@@ -329,6 +332,42 @@ it.each<[string, Partial<SecurityRule["properties"]>, RegExp]>([
   expect(others).toEqual([]);
 });
 
+describe("rules that let machines out to a part of the internet alone", () => {
+  const out = { direction: "Outbound", destinationAddressPrefix: "Internet" } as const;
+  const closed = rule("closed", { ...out, access: "Deny", priority: 300 });
+  const services = ["AzureCloud", "198.51.100.0/24"].map((destinationAddressPrefix, at) =>
+    rule(`opens-${at}`, { ...out, destinationAddressPrefix, priority: 200 + at }),
+  );
+  const answer = (of: Partial<Settings>, more: readonly SecurityRule[] = [], asks = none) => {
+    const asked = { ...network, rules: new Map([[guard, [...rules, ...more, closed]]]) };
+    return networkProblems({ ...settings, ...of }, { ...asks, network: asked });
+  };
+
+  it("may suffice: who makes machines is told what they have to reach", () => {
+    const { problems, letter, warnings } = answer({}, services);
+
+    expect([problems, letter]).toEqual([[], []]);
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^the rule closed \(priority 300\) of guard stops outbound TCP 6443 .* TCP 443 .* TCP 80 .*: rules before it have to let machines out to .*registry\.k8s\.io.*docs\/firewall\.md/,
+      ),
+    ]);
+    expect(answer({}, services, { ...none, created: [] }).warnings).toEqual([]);
+  });
+
+  it("may do without any beside a mirror, which is where nobody knows, and a private API", () => {
+    const isPrivate = { apiAccess: "private", apiAccessCidrs: [] } as const;
+    const mirror = "https://mirror.example/k8s";
+
+    expect(answer({ ...isPrivate, mirror })).toMatchObject({
+      problems: [],
+      warnings: [expect.stringMatching(/TCP 443 .*let machines out to .*mirror\.example/)],
+    });
+    expect(answer({ mirror }).problems).toEqual([expect.stringContaining("outbound TCP 6443")]);
+    expect(answer(isPrivate).problems).toHaveLength(2);
+  });
+});
+
 it("names each rule that stops a flow, and the ends that it stops", () => {
   const closing = (name: string, destinationAddressPrefix: string) =>
     rule(name, {
@@ -445,6 +484,7 @@ it("wants a network of the cluster's subscription", () => {
   expect(networkProblems(settings, asked)).toEqual({
     problems: [expect.stringMatching(/is in another subscription than the cluster, 00000000-/)],
     letter: [],
+    warnings: [],
   });
   expect(networkProblems(settings, { ...asked, network: undefined }).problems).toContainEqual(
     expect.stringMatching(/is in another subscription/),
