@@ -1,3 +1,4 @@
+import { azureCloudAt } from "../azure/clouds";
 import { groupWord, networkNames } from "../azure/resource-names";
 import {
   defaultRoute,
@@ -12,7 +13,10 @@ import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
-export const sources = [
+export const sourcesOf = ({
+  containerRuntime,
+  registries,
+}: Pick<Settings, "containerRuntime" | "registries">): string[] => [
   "pkgs.k8s.io",
   "prod-cdn.packages.k8s.io",
   "registry.k8s.io",
@@ -23,6 +27,10 @@ export const sources = [
   "registry-1.docker.io",
   "ghcr.io",
   "Ubuntu's archive (azure.archive.ubuntu.com)",
+  ...(containerRuntime === "cri-dockerd"
+    ? ["github.com", "release-assets.githubusercontent.com"]
+    : []),
+  ...(registries.length > 0 ? ["packages.aks.azure.com"] : []),
 ];
 
 /**
@@ -88,12 +96,16 @@ function sentenceOf(
 const soon = "within 20 minutes of their first boot";
 
 /** What machines have to reach outside of their network. */
-export function hostsOf({ httpProxy, mirror, resourceManagerEndpoint }: Settings): string {
-  const azure = [new URL(resourceManagerEndpoint).host, "login.microsoftonline.com"];
-  const packages = machineMirror(mirror) !== "" ? [new URL(mirror).host] : sources;
+export function hostsOf(settings: Settings): string {
+  const { httpProxy, mirror, registries, resourceManagerEndpoint } = settings;
+  const { endpoint, login } = azureCloudAt(resourceManagerEndpoint);
   const hosts =
     httpProxy === undefined
-      ? [...azure, ...packages]
+      ? [
+          ...[new URL(endpoint).host, login],
+          ...(machineMirror(mirror) === "" ? sourcesOf(settings) : [new URL(mirror).host]),
+          ...(registries.length > 0 ? ["the servers of registries"] : []),
+        ]
       : [...new Set([httpProxy.http, httpProxy.https].map(withoutLogin))].filter(Boolean);
   return hosts.join(", ");
 }

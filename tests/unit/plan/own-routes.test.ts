@@ -1,5 +1,6 @@
 import { ownRoutesWarnings } from "../../../components/plan/own-routes";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
+import type { Settings } from "../../../components/settings/settings";
 import { validSettings } from "../../support/sample";
 
 const created = [{ zone: "1" }, { zone: "2" }];
@@ -20,6 +21,31 @@ it("has the group's name as a shell takes it, with the parentheses that Azure ad
   const [warning] = ownRoutesWarnings({ ...settings, resourceGroup: "platform(weu)" }, created);
 
   expect(warning).toContain("az network route-table route create -g 'platform(weu)' --route-table");
+});
+
+it("names the hosts of the cloud that the cluster is in", () => {
+  const resourceManagerEndpoint = "https://management.usgovcloudapi.net/";
+  const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created);
+
+  expect(warning).toContain("management.usgovcloudapi.net, login.microsoftonline.us,");
+  expect(warning).not.toContain("login.microsoftonline.com");
+});
+
+it.each<[string, Partial<Settings>, string]>([
+  ["cri-dockerd", { containerRuntime: "cri-dockerd" }, "github.com"],
+  ["registries", { registries: ["/a/registry"] }, "packages.aks.azure.com"],
+])("names where %s comes from, where that is set", (_, change, host) => {
+  const hosts = (one: Settings) => ownRoutesWarnings(one, created)[0]!.split(/[ ,;]+/);
+
+  expect(hosts(settings)).not.toContain(host);
+  expect(hosts({ ...settings, ...change })).toContain(host);
+});
+
+it("names registries beside a mirror too, which has no images of theirs", () => {
+  const mirror = "https://mirror.example/k8s";
+  const [warning] = ownRoutesWarnings({ ...settings, mirror, registries: ["/a/Ours"] }, created);
+
+  expect(warning).toContain("mirror.example, the servers of registries;");
 });
 
 it("names a mirror alone where packages and images come from it", () => {

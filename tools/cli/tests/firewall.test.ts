@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { manifests, versions } from "../../../components/versions";
-import { sources } from "../../../components/plan/own-routes";
+import { sourcesOf } from "../../../components/plan/own-routes";
 import { itWith } from "../../../tests/support/upstream";
 import { wantedImages } from "../../mirror/images/wanted-images";
 import { checkout } from "../../shared/checkout";
@@ -51,7 +51,8 @@ it("has the host of every manifest, for where the update runs", () => {
 });
 
 it("has every host that a preview with egress none names", () => {
-  const hosts = sources.map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
+  const all = { containerRuntime: "cri-dockerd", registries: ["/a/registry"] } as const;
+  const hosts = sourcesOf(all).map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
 
   expect(hosts.filter((host) => !machineHosts.some((one) => one.host === host))).toEqual([]);
 });
