@@ -85,8 +85,8 @@ export const machineHosts: readonly Host[] = [
   })),
   {
     host: "management.azure.com",
-    why: "the cloud provider and the disk driver, on control planes",
-    when: "cloudProvider, diskDriver",
+    why: "the cloud provider, the disk driver and repairs, on control planes",
+    when: "cloudProvider, diskDriver, autoRepair",
   },
   {
     host: "login.microsoftonline.com",
@@ -130,6 +130,16 @@ export const operatorHosts: readonly Host[] = [
     why: "the disk driver's manifests",
     when: "diskDriver",
   })),
+  {
+    host: "oidcHASH.blob.core.windows.net",
+    why: "the issuer's documents, which the update writes",
+    when: "workloadIdentities, machineIdentity false",
+  },
+  {
+    host: "ACCOUNT.blob.core.windows.net",
+    why: "whether a snapshot is there",
+    when: "restoreFrom",
+  },
   { host: "api.pulumi.com", why: "the stack's state, where it is kept there" },
   { host: "get.pulumi.com", why: "Pulumi's plugins" },
   { host: "registry.npmjs.org", why: "npm ci" },

@@ -50,6 +50,15 @@ it("has the host of every manifest, for where the update runs", () => {
   expect(hosts.filter((host) => !operatorHosts.some((one) => one.host === host))).toEqual([]);
 });
 
+it("has the Blob service for where the update runs, which writes and reads blobs itself", () => {
+  const wanted = operatorHosts.filter(({ host }) => host.endsWith(".blob.core.windows.net"));
+
+  expect(wanted.map(({ when }) => when)).toEqual([
+    "workloadIdentities, machineIdentity false",
+    "restoreFrom",
+  ]);
+});
+
 it("has every host that a preview with egress none names", () => {
   const all = { containerRuntime: "cri-dockerd", registries: ["/a/registry"] } as const;
   const hosts = sourcesOf(all).map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
