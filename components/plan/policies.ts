@@ -38,11 +38,19 @@ export const policyWarnings = ({ violations, unread }: PolicyAnswer): string[] =
   ...(unread === undefined
     ? []
     : [
-        `It is not known which Azure Policies would refuse what is made: ${unread}. ` +
-          "Have the login be given Microsoft.PolicyInsights/checkPolicyRestrictions/read, which Reader has. " +
-          "Without it, pulumi up names a policy when that refuses a resource.",
+        `It is not known which Azure Policies would refuse what is made: ${unread}. ${wayToKnow(unread)} ` +
+          "Until then, pulumi up names a policy when that refuses a resource.",
       ]),
 ];
+
+function wayToKnow(unread: string): string {
+  if (/(MissingSubscriptionRegistration|SubscriptionNotRegistered):/.test(unread)) {
+    return "Have it registered, once: az provider register --namespace Microsoft.PolicyInsights --wait.";
+  }
+  return unread.includes(": 403 ")
+    ? "Have the login be given Microsoft.PolicyInsights/checkPolicyRestrictions/read, which Reader has."
+    : "Run pulumi preview again when Azure answers.";
+}
 
 /** A refusal for a property that the question has left out could be a mistake. */
 const isCertain = ({ comparisons }: PolicyViolation): boolean => comparisons.every(isKnown);

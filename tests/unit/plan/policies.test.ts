@@ -120,11 +120,22 @@ it("warns alone of a policy that looks at what is not known beforehand", () => {
   ]);
 });
 
-it("says in one warning why it is not known, and which role knows", () => {
-  const [warning, ...others] = policyWarnings({ violations: [], unread: "403 Forbidden" });
+it.each([
+  ["403 AuthorizationFailed: no", /checkPolicyRestrictions\/read, which Reader has/],
+  [
+    "409 MissingSubscriptionRegistration: not registered",
+    /az provider register --namespace Microsoft\.PolicyInsights/,
+  ],
+  ["429 TooManyRequests: later", /Run pulumi preview again when Azure answers/],
+  ["fetch failed", /Run pulumi preview again when Azure answers/],
+])("says in one warning why it is not known, and what helps: %s", (got, says) => {
+  const unread = `Azure Resource Manager did not do POST https://management.azure.com/a: ${got}`;
+  const [warning, ...others] = policyWarnings({ violations: [], unread });
 
   expect(others).toEqual([]);
-  expect(warning).toMatch(/403 Forbidden.*checkPolicyRestrictions\/read, which Reader has/);
+  expect(warning).toContain(`${unread}. `);
+  expect(warning).toMatch(says);
+  expect(warning!.match(/Reader|az provider|preview again/g)).toHaveLength(1);
 });
 
 it("says nothing where no policy refuses anything", () => {
