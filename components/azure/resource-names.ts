@@ -1,4 +1,6 @@
+import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { quoted } from "../settings/problem";
+import { azureName } from "../settings/rules/workload-identities";
 import { Settings } from "../settings/settings";
 
 type GroupSettings = Pick<Settings, "clusterName" | "resourceGroup">;
@@ -61,3 +63,15 @@ export const apiBalancerName = (clusterName: string): string => `${clusterName}-
 
 /** Of the managed identity by which kubelets pull images. */
 export const kubeletIdentityName = (clusterName: string): string => `${clusterName}-kubelet`;
+
+/** Names of the managed identities that this program makes. */
+export const identityNames = (settings: Settings): string[] => {
+  const { clusterName, workloadIdentities } = settings;
+  return [
+    ...(hasOwnIdentity(settings) ? [clusterName] : []),
+    ...(hasOwnKubeletIdentity(settings) ? [kubeletIdentityName(clusterName)] : []),
+    ...workloadIdentities
+      .filter(({ identityId }) => identityId === "")
+      .map((one) => azureName(clusterName, one)),
+  ];
+};

@@ -1,6 +1,5 @@
-import { hasOwnIdentity } from "../settings/own-identity";
 import { Settings } from "../settings/settings";
-import { networkNames } from "./resource-names";
+import { identityNames, networkNames } from "./resource-names";
 import { ArmClient } from "./resource-manager";
 
 /** A resource as Resource Manager's REST API shows it. */
@@ -76,7 +75,7 @@ export async function getShown(
       list(`azure-native:network:${type}`, `Microsoft.Network/${path}`, "2024-05-01"),
     ),
     // A subscription in which no cluster has an identity of its own need not know this provider.
-    ...(hasOwnIdentity(settings)
+    ...(identityNames(settings).length > 0
       ? [
           list(
             "azure-native:managedidentity:UserAssignedIdentity",

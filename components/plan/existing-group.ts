@@ -1,15 +1,9 @@
 import { apiZone } from "../api-server";
 import { type Lock, scopeOf } from "../azure/group-locks";
-import {
-  apiBalancerName,
-  egressNames,
-  kubeletIdentityName,
-  networkNames,
-} from "../azure/resource-names";
+import { apiBalancerName, egressNames, identityNames, networkNames } from "../azure/resource-names";
 import { shownAs, type ShownResource } from "../azure/shown";
 import { isOfThisStack, stackName, stackOf, stackTag } from "../azure/stack-tag";
 import type { AzureAnswer } from "../azure/state";
-import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -136,10 +130,7 @@ function namesOf(settings: Settings, { machines, subscriptionId }: Group): strin
     "network:LoadBalancer": [apiBalancerName(clusterName)],
     "privatedns:PrivateZone":
       isPublic || apiName !== "" ? [] : [apiZone(clusterName, subscriptionId)],
-    "managedidentity:UserAssignedIdentity": [
-      ...(hasOwnIdentity(settings) ? [clusterName] : []),
-      ...(hasOwnKubeletIdentity(settings) ? [kubeletIdentityName(clusterName)] : []),
-    ],
+    "managedidentity:UserAssignedIdentity": identityNames(settings),
     "network:NetworkInterface": machines.map(({ name }) => `${name}-nic`),
     "compute:VirtualMachine": machines.map(({ name }) => name),
   };

@@ -1,7 +1,5 @@
 import { apiRecord, apiZone, dnsLabel } from "../api-server";
 import { hasIssuer } from "../settings/federation";
-import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
-import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
@@ -13,7 +11,7 @@ import {
   egressNames,
   gatewayZones,
   groupId,
-  kubeletIdentityName,
+  identityNames,
   networkNames,
 } from "../azure/resource-names";
 import type {
@@ -207,14 +205,8 @@ function apiOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
 
 /** One stands for all that are made. */
 function identityOf(settings: Settings): Kind[] {
-  const { workloadIdentities, clusterName } = settings;
-  const ofPods = workloadIdentities.find(({ identityId }) => identityId === "");
-  const names = [
-    ...(hasOwnIdentity(settings) ? [clusterName] : []),
-    ...(hasOwnKubeletIdentity(settings) ? [kubeletIdentityName(clusterName)] : []),
-    ...(ofPods === undefined ? [] : [azureName(clusterName, ofPods)]),
-  ];
-  return names.slice(0, 1).map((name) => ({ type: types.identity, name }));
+  const [name] = identityNames(settings);
+  return name === undefined ? [] : [{ type: types.identity, name }];
 }
 
 function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {

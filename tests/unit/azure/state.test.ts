@@ -302,6 +302,8 @@ it.each([
   expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
 });
 
+const podsIdentity = { namespace: "shop", serviceAccount: "app", identityId: "", roles: [] };
+
 it("asks for no identities where a service principal does what one would", async () => {
   const servicePrincipal = { clientId: "it", clientSecret: pulumi.secret("its secret") };
 
@@ -310,10 +312,24 @@ it("asks for no identities where a service principal does what one would", async
   expect(times(identities)).toBe(0);
 });
 
-it("asks for no identities of its own where the settings name one", async () => {
-  await ask({}, { identityId: "/an/identity" });
+it.each([
+  ["none of its own where the settings name one", {}, 0],
+  ["that of kubelets, beside the cluster's of others", { registries: ["/a/registry"] }, 1],
+  [
+    "none where kubelets have one of others too",
+    { registries: ["/a/registry"], kubeletIdentityId: "/b" },
+    0,
+  ],
+  ["those of pods", { workloadIdentities: [podsIdentity] }, 1],
+  [
+    "none of pods that log in as others",
+    { workloadIdentities: [{ ...podsIdentity, identityId: "/c" }] },
+    0,
+  ],
+])("asks for identities that it makes: %s", async (_, settings, asked) => {
+  await ask({}, { identityId: "/an/identity", ...settings });
 
-  expect(times(identities)).toBe(0);
+  expect(times(identities)).toBe(asked);
 });
 
 it("reads all pages of a list", async () => {

@@ -114,6 +114,16 @@ it.each([
   ["network:NetworkInterface", `${machine.name}-nic`, {}],
   ["managedidentity:UserAssignedIdentity", "zoned-test", {}],
   ["managedidentity:UserAssignedIdentity", "zoned-test-kubelet", { registries: ["/ids/images"] }],
+  [
+    "managedidentity:UserAssignedIdentity",
+    "zoned-test_shop_app",
+    {
+      workloadIdentities: [
+        { namespace: "shop", serviceAccount: "app", identityId: "", roles: [] },
+        { namespace: "shop", serviceAccount: "jobs", identityId: "/theirs", roles: [] },
+      ],
+    },
+  ],
 ] as const)("names a %s of others that is called %s", (type, name, more) => {
   expect(problems(having(resource(type, name)), more)).toEqual([
     expect.stringMatching(
