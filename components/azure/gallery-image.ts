@@ -20,6 +20,7 @@ interface Version {
   readonly tags?: Readonly<Record<string, string>>;
   readonly properties: {
     readonly provisioningState: string;
+    readonly storageProfile?: { readonly osDiskImage?: { readonly sizeInGB?: number } };
     readonly publishingProfile?: { readonly targetRegions?: readonly { readonly name: string }[] };
   };
 }
@@ -75,6 +76,7 @@ export async function getGalleryImage(
     isDeployable: true,
     diskControllers: featureOf(about.properties, "DiskControllerTypes") ?? "SCSI",
     lacking: lackingIn(version.tags ?? {}, settings),
+    sizeGb: version.properties.storageProfile?.osDiskImage?.sizeInGB,
   };
 }
 

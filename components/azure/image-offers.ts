@@ -4,7 +4,7 @@ import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { Hardware, plainHardware } from "./hardware";
 import { ArmClient } from "./resource-manager";
-import type { Architecture } from "./size-offers";
+import { type Architecture, poolPath } from "./size-offers";
 
 const skus: Readonly<Record<Architecture, string>> = { x64: "server", arm64: "server-arm64" };
 
@@ -42,6 +42,8 @@ export interface ImageOffer {
   readonly refusal?: string;
   /** What that image has otherwise than its machines. */
   readonly lacking?: readonly string[];
+  /** Of its OS disk; undefined where Azure does not say. */
+  readonly sizeGb?: number;
 }
 
 interface ImageVersion {
@@ -95,7 +97,7 @@ export async function getImage(
 
 /**
  * Refuses an image that machines are to be made of and that Azure does not have, or has no more, or that
- * does not boot from the disks that they have.
+ * does not boot from the disks that they have, or is larger than those.
  *
  * @param created machines that are to be made
  */
@@ -122,11 +124,23 @@ export function imageProblems(
           [...Object.values(imageOf(architecture)), imageVersionOf(settings)].join(":"),
           toSet("imageVersion", "VERSION"),
         ];
-    return unbootable.map(
-      ({ name, size }) =>
-        `${name}: size ${size} has NVMe disks only, and ${image} boots from ${diskControllers} alone; ` +
-        `take another image (${fix}), or a size with SCSI`,
-    );
+    const { sizeGb = 0 } = offer;
+    return [
+      ...unbootable.map(
+        ({ name, size }) =>
+          `${name}: size ${size} has NVMe disks only, and ${image} boots from ${diskControllers} alone; ` +
+          `take another image (${fix}), or a size with SCSI`,
+      ),
+      ...machines
+        .filter(({ osDiskSizeGb }) => osDiskSizeGb < sizeGb)
+        .map((machine) => {
+          const of = machine.pool === undefined ? "" : `${poolPath(settings, machine)}.`;
+          return (
+            `${machine.name}: osDiskSizeGb is ${machine.osDiskSizeGb}, expected at least the ${sizeGb} GB of ${image}, ` +
+            `since Azure makes no OS disk smaller than its image (${toSet(`${of}osDiskSizeGb`, sizeGb)}, or a smaller image: ${fix})`
+          );
+        }),
+    ];
   });
 }
 

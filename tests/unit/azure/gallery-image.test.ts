@@ -3,6 +3,7 @@ import { type Hardware, plainHardware } from "../../../components/azure/hardware
 import { imageProblems, imageWarnings } from "../../../components/azure/image-offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import type { MachinePlan } from "../../../components/settings/topology";
+import type { MachineBody } from "../../../tools/local-azure/arm/types/compute/virtual-machine-validation";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
   createResources,
@@ -28,12 +29,23 @@ interface Scene {
   /** @default it owns the subscription */
   readonly hasRights?: false;
   readonly isThere?: false;
+  /** Of the machine that it is made of. */
+  readonly osDiskSizeGb?: number;
 }
 
 /** What is said of an image that others have made of a machine. */
-async function answerTo({ settings, definition, tags, hasRights, isThere }: Scene) {
+async function answerTo({
+  settings,
+  definition,
+  tags,
+  hasRights,
+  isThere,
+  osDiskSizeGb = 30,
+}: Scene) {
   const { arm } = newArm();
   await createResources(arm, "machine");
+  const { storageProfile } = arm.view.find(machineId)!.body as MachineBody;
+  Object.assign(storageProfile!.osDisk!, { diskSizeGB: osDiskSizeGb });
   await arm.power(machineId, "deallocate", { perform: () => undefined });
   await arm.generalize(machineId);
   const about = `${definitionId}-asked`;
@@ -63,6 +75,7 @@ async function answerTo({ settings, definition, tags, hasRights, isThere }: Scen
       );
     return {
       problems: problemsOf([machine]),
+      ofMachines: problemsOf,
       withNvme: problemsOf([machine], { isNvmeOnly: true }),
       ofArm: problemsOf([machine], { architecture: "arm64" }),
       warnings: imageWarnings([machine], offers, new Map()),
@@ -77,6 +90,21 @@ it("takes an image that was made for these settings", async () => {
   const { problems, warnings } = await answerTo({ tags: contentTags(validSettings) });
 
   expect([problems, warnings]).toEqual([[], []]);
+});
+
+it("refuses one that is larger than the OS disks of its machines, with the setting of each", async () => {
+  const pool = { ...machine, name: "zoned-test-workers-1", pool: "workers" };
+  const { ofMachines } = await answerTo({ tags: contentTags(validSettings), osDiskSizeGb: 128 });
+
+  expect(ofMachines([{ ...machine, osDiskSizeGb: 128 }])).toEqual([]);
+  expect(ofMachines([machine, pool])).toEqual([
+    expect.stringMatching(
+      /^zoned-test-cp-1: osDiskSizeGb is 64, expected at least the 128 GB of image \S+, .*\(pulumi config set osDiskSizeGb 128, or a smaller image: pulumi config set image ID\)$/,
+    ),
+    expect.stringMatching(
+      /^zoned-test-workers-1: .*\(pulumi config set --path 'workerPools\[0\]\.osDiskSizeGb' 128, /,
+    ),
+  ]);
 });
 
 it("refuses one for SCSI alone where a size has none, and leaves machines of Arm as they are", async () => {

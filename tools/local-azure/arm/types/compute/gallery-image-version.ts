@@ -13,6 +13,7 @@ import { checkedLocation, displayName, normalLocation } from "../../subscription
 import type { Accepted, Put, ResourceType, Running } from "../resource-type";
 import { type VersionBody, versionType } from "./gallery";
 import { type DefinitionBody, featureOf } from "./gallery-image";
+import { marketplaceGb } from "./machine-image";
 import { isGeneralized } from "./power";
 import { isMachine, machineOf } from "./virtual-machine";
 import type { MachineBody } from "./virtual-machine-validation";
@@ -35,7 +36,7 @@ export const galleryImageVersion: ResourceType<VersionBody> = {
     "tags",
   ],
   required: ["storageProfile"],
-  readOnly: ["publishingProfile.publishedDate"],
+  readOnly: ["publishingProfile.publishedDate", "storageProfile.osDiskImage"],
   patches: "inputs",
   name: /^(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})$/,
 
@@ -52,6 +53,13 @@ export const galleryImageVersion: ResourceType<VersionBody> = {
     return {
       body: {
         ...body,
+        storageProfile: {
+          ...body.storageProfile,
+          osDiskImage: old?.body.storageProfile?.osDiskImage ?? {
+            hostCaching: "ReadWrite",
+            sizeInGB: sizeOf(view.find(sourceOf(body)!)),
+          },
+        },
         publishingProfile: {
           replicaCount: 1,
           excludeFromLatest: false,
@@ -78,6 +86,9 @@ export const galleryImageVersion: ResourceType<VersionBody> = {
 
 const sourceOf = ({ storageProfile: { source } = {} }: VersionBody): string | undefined =>
   source?.virtualMachineId ?? source?.id;
+
+const sizeOf = (source: Resource | undefined): number =>
+  (source?.body as MachineBody | undefined)?.storageProfile?.osDisk?.diskSizeGB ?? marketplaceGb;
 
 /** Regions with a copy, by their names for people, as Azure shows them. */
 function regionsOf({ location, publishingProfile: { targetRegions } = {} }: VersionBody) {

@@ -22,7 +22,11 @@ export type VersionBody = {
     replicaCount?: number;
     publishedDate?: string;
   };
-  storageProfile?: { source?: { id?: string; virtualMachineId?: string } };
+  storageProfile?: {
+    source?: { id?: string; virtualMachineId?: string };
+    /** As Azure shows it. */
+    osDiskImage?: { hostCaching: string; sizeInGB: number };
+  };
   safetyProfile?: object;
   provisioningState?: string;
 };

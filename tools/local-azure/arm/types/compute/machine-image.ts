@@ -3,8 +3,11 @@ import { parseId } from "../../resources/ids";
 import type { Resource, View } from "../../resources/resource";
 import { findImage, type ImageReference } from "../../subscription/images";
 import type { Right } from "../resource-type";
-import { definitionType, isReplicatedTo, versionType } from "./gallery";
+import { definitionType, isReplicatedTo, type VersionBody, versionType } from "./gallery";
 import { type DefinitionBody, featureOf } from "./gallery-image";
+
+/** The size of Ubuntu's images. */
+export const marketplaceGb = 30;
 
 /** What a machine's image says of the machines that are made of it. */
 export interface MachineImage {
@@ -15,6 +18,8 @@ export interface MachineImage {
   readonly diskControllers?: string;
   /** Of gallery images: the feature of their definition. */
   readonly securityType?: string;
+  /** @default that of Ubuntu's */
+  readonly sizeGb?: number;
 }
 
 /** An image of the marketplace, or of a gallery. A machine that is there needs it no more. */
@@ -60,6 +65,7 @@ function galleryImageOf(id: string, location: string, view: View): MachineImage 
     exactVersion: name,
     diskControllers: featureOf(definition, "DiskControllerTypes") ?? "SCSI",
     securityType: featureOf(definition, "SecurityType") ?? "None",
+    sizeGb: (version.body as VersionBody).storageProfile?.osDiskImage?.sizeInGB,
   };
 }
 

@@ -15,7 +15,7 @@ import {
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";
-import { imageOf, type MachineImage } from "./machine-image";
+import { imageOf, type MachineImage, marketplaceGb } from "./machine-image";
 import { powerOf } from "./power";
 
 interface MachineDisk {
@@ -110,8 +110,24 @@ export function checkMachine(
   checkOsProfile(body, id);
   const image = imageOf(storageProfile.imageReference, body.location, view, old);
   checkImageFits(body, image);
+  if (old === undefined) checkDiskHolds(body, image);
   if (isResized) checkDiskController(body, image);
   noticeOfEnd(body);
+}
+
+/** Azure/avdaccelerator #523 has the refusal. */
+function checkDiskHolds(
+  { storageProfile }: MachineBody,
+  { sizeGb = marketplaceGb }: MachineImage,
+): void {
+  const { diskSizeGB = sizeGb } = storageProfile!.osDisk!;
+  if (diskSizeGB >= sizeGb) return;
+  throw conflict(
+    "OperationNotAllowed",
+    `The specified disk size ${diskSizeGB} GB is smaller than the size of the corresponding disk in the VM image: ${sizeGb} GB. ` +
+      "This is not allowed. Please choose equal or greater size or do not specify an explicit size.",
+    "osDisk.diskSizeGB",
+  );
 }
 
 const skuApi =

@@ -13,7 +13,7 @@ import {
 } from "../../resources/resource";
 import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
 import { imageName } from "../../subscription/images";
-import { imageOf, rightToImage } from "./machine-image";
+import { imageOf, marketplaceGb, rightToImage } from "./machine-image";
 import { checkNotGeneralized, powerOf } from "./power";
 import { checkEphemeralDisk } from "./ephemeral-disk";
 import { checkSpot, spotDefaults } from "./spot";
@@ -278,7 +278,7 @@ function completeMachine(
       imageReference: { ...storage.imageReference, exactVersion: image.exactVersion },
       osDisk: {
         caching: "ReadWrite",
-        diskSizeGB: before?.osDisk?.diskSizeGB ?? 30,
+        diskSizeGB: before?.osDisk?.diskSizeGB ?? image.sizeGb ?? marketplaceGb,
         deleteOption: "Detach",
         osType: "Linux",
         ...storage.osDisk,

@@ -1,5 +1,6 @@
 import type { ResourceManager } from "../../../../arm/resource-manager";
 import type { Body } from "../../../../arm/resources/resource";
+import type { VersionBody } from "../../../../arm/types/compute/gallery";
 import { createResources, newArm, refusedBy } from "../../../support/arm/fixture";
 import { itLimits, itNeverChanges, itRefuses } from "../../../support/arm/input-tables";
 import { compute, network, valid, withChange } from "../../../support/arm/valid-resources";
@@ -204,6 +205,22 @@ describe("a machine of a gallery image", () => {
     await arm.put(versionId("1.10.0"), versionOf(machineId));
     return arm;
   }
+
+  it("has a disk that is as large as the image's, which is that of the machine it was made of", async () => {
+    const arm = await withImage();
+    const { storageProfile } = arm.view.find(versionId("1.9.0"))!.body as VersionBody;
+    expect(storageProfile!.osDiskImage).toEqual({ hostCaching: "ReadWrite", sizeInGB: 30 });
+    Object.assign(storageProfile!.osDiskImage!, { sizeInGB: 128 });
+    const made = (diskSizeGB: number | undefined) =>
+      arm.put(node, nodeOf(versionId("1.9.0"), { "storageProfile.osDisk.diskSizeGB": diskSizeGB }));
+
+    expect(await refusedBy(made(64))).toBe(
+      "OperationNotAllowed: The specified disk size 64 GB is smaller than the size of the corresponding disk in the VM image: 128 GB. " +
+        "This is not allowed. Please choose equal or greater size or do not specify an explicit size.",
+    );
+    await made(undefined);
+    expect(arm.peek(node)).toMatchObject({ storageProfile: { osDisk: { diskSizeGB: 128 } } });
+  });
 
   it.each([
     ["of a version", versionId("1.9.0"), "1.9.0"],

@@ -64,6 +64,10 @@ itRefuses("machine", [
     { "networkProfile.networkInterfaces.0.id": network("networkInterfaces/none") },
     "NotFound: Resource .*/networkInterfaces/none not found",
   ],
+  [
+    { [`${osDisk}.diskSizeGB`]: 29 },
+    "OperationNotAllowed: The specified disk size 29 GB is smaller than the size of the corresponding disk in the VM image: 30 GB",
+  ],
   [{ "networkProfile.networkInterfaces": [] }, "InvalidParameter: .*networkInterfaces"],
   [{ identity: { userAssignedIdentities: [`${identities}/none`] } }, "FailedIdentityOperation"],
   [{ "osProfile.customData": "#cloud-config" }, "InvalidParameter: Custom data"],
