@@ -74,7 +74,9 @@ it.each([
 });
 
 it("has its name in commands as a shell takes it", () => {
-  const absent = { azure: { groupLocation: undefined as never, shown: new Map() } };
+  const absent = {
+    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
+  };
 
   const [problem] = problems(absent, { resourceGroup: "platform(weu)" });
 
