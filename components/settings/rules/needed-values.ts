@@ -15,15 +15,19 @@ const not =
   (value) =>
     goBoolean(value) === refused ? `${!refused}, since ${why}` : undefined;
 
-/** Entries that have to stay out of a list of what is off. */
+/** Entries that have to stay out of a list. */
 const without =
-  (needed: Readonly<Record<string, string>>): Need =>
+  (refused: Readonly<Record<string, string>>): Need =>
   (value) => {
-    const lost = entriesOf(value).filter((entry) => entry in needed);
-    return lost.length === 0
+    const present = entriesOf(value).filter((entry) => entry in refused);
+    return present.length === 0
       ? undefined
-      : `it without ${lost.map((entry) => `${entry}, ${needed[entry]}`).join("; ")}`;
+      : `it without ${present.map((entry) => `${entry}, ${refused[entry]}`).join("; ")}`;
   };
+
+const closedModes = without({
+  AlwaysAllow: "by which everybody who is admitted may do everything, whatever RBAC says",
+});
 
 const probe = "since the balancer's probe is anonymous and speaks TLS 1.2, and would find no API";
 
@@ -148,7 +152,7 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
     "authorization-mode": (value) => {
       const missing = ["Node", "RBAC"].filter((mode) => !entriesOf(value).includes(mode));
       return missing.length === 0
-        ? undefined
+        ? closedModes(value)
         : `${missing.join(" and ")} among the modes, since kubelets, and this program's drains with their ` +
             "certificates, are allowed what they do by Node, and everybody else by RBAC; such as Node,RBAC,Webhook";
     },
@@ -156,6 +160,9 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       NodeRestriction: "which keeps a node from changing others",
       Priority: "by which the cluster's own pods are the last to be evicted",
       ServiceAccount: "by which pods get the tokens that add-ons need",
+    }),
+    "enable-admission-plugins": without({
+      AlwaysDeny: "which refuses every change, also those of the cluster's own parts",
     }),
     "endpoint-reconciler-type": (value) =>
       value === "none"

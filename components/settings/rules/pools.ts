@@ -1,6 +1,6 @@
 import { entry, found, Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
-import { spotMark } from "../topology";
+import { controlPlaneMark, spotMark } from "../topology";
 import { mostPods } from "./argument-values";
 import { localDisks, osDiskSizes, osDiskSkus } from "./os-disks";
 
@@ -28,6 +28,9 @@ const isKept = (key: string): boolean => {
   );
 };
 
+/** kubeadm's mark, and the one before it, by which Azure's cloud provider still goes. */
+const controlPlaneMarks = [controlPlaneMark, "node-role.kubernetes.io/master"];
+
 function keyAndValue(at: string, key: string, value: string, remove: string): Problem[] {
   const problem = (is: string, expected: string): Problem => ({
     key: at,
@@ -50,6 +53,15 @@ function keyAndValue(at: string, key: string, value: string, remove: string): Pr
             `has the key ${key}`,
             "a domain of your own, since Kubernetes keeps kubernetes.io and k8s.io " +
               "(but node-role.kubernetes.io)",
+          ),
+        ]
+      : []),
+    ...(controlPlaneMarks.includes(key)
+      ? [
+          problem(
+            `has the key ${key}`,
+            "another role, since control planes are known by this one: upgrades would ask for an etcd member " +
+              "there, and the controllers of Azure's cloud provider would run there, without its identity",
           ),
         ]
       : []),

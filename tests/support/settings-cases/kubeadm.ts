@@ -22,6 +22,8 @@ const needed: readonly [string, string, unknown, string][] = [
   ["apiServer", "authorization-mode", "RBAC", "Node among the modes"],
   ["apiServer", "authorization-mode", "AlwaysAllow", "Node and RBAC among the modes"],
   ["apiServer", "authorization-mode", "Node", "RBAC among the modes"],
+  ["apiServer", "authorization-mode", "Node,RBAC,AlwaysAllow", "it without AlwaysAllow"],
+  ["apiServer", "enable-admission-plugins", "AlwaysPullImages,AlwaysDeny", "it without AlwaysDeny"],
   ["apiServer", "authorization-config", "/etc/authorization.yaml", "authorization-mode"],
   ["apiServer", "authentication-config", "/etc/authentication.yaml", "set entra"],
   ["apiServer", "anonymous-auth", true, "/livez, /readyz and /healthz alone"],

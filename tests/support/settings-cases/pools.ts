@@ -161,6 +161,21 @@ export const poolCases: Cases = {
       "Kubernetes keeps kubernetes.io",
     ],
     [
+      "a label that makes it a control plane",
+      pool({ labels: { "node-role.kubernetes.io/control-plane": "" } }),
+      "another role, since control planes are known by this one",
+    ],
+    [
+      "the taint of control planes",
+      taint({ key: "node-role.kubernetes.io/control-plane" }),
+      "another role, since control planes are known by this one",
+    ],
+    [
+      "the name that control planes had before",
+      pool({ labels: { "node-role.kubernetes.io/master": "" } }),
+      "another role, since control planes are known by this one",
+    ],
+    [
       "a label of k8s.io",
       pool({ labels: { "k8s.io/team": "a" } }),
       "Kubernetes keeps kubernetes.io",
