@@ -85,7 +85,7 @@ export const goBoolean = (text: string): boolean | undefined =>
     /^([Tt]|[Ff]|TRUE|True|true|FALSE|False|false|[01])$/.test(text) ? text.toLowerCase() : ""
   ];
 
-const isAddress = (text: string): boolean => isIP(text) !== 0 && !text.includes("%");
+export const isAddress = (text: string): boolean => isIP(text) !== 0 && !text.includes("%");
 
 /** Ports of a range in any of the three forms that Kubernetes reads; undefined for anything else. */
 export function portRange(text: string): readonly [first: number, last: number] | undefined {

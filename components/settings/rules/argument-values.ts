@@ -17,7 +17,7 @@ interface Given {
 type Check = (value: string, given: Given) => string | undefined;
 
 const unknown = (
-  given: Given,
+  program: string,
   names: readonly string[],
   known: readonly string[],
   what: string,
@@ -27,14 +27,14 @@ const unknown = (
   const better = wrong.map((name) =>
     [`${name} is none`, meant(name, known)].filter((words) => words !== "").join(", "),
   );
-  return `${what} of this ${programs[given.component]}: ${better.join("; ")}`;
+  return `${what} of this ${program}: ${better.join("; ")}`;
 };
 
 /** A list whose entries the program knows. */
 const listOf =
   (values: string, what: string): Check =>
   (value, given) =>
-    unknown(given, entriesOf(value), given.known.values[values] ?? [], what);
+    unknown(programs[given.component], entriesOf(value), given.known.values[values] ?? [], what);
 
 const oneOf =
   (...known: string[]): Check =>
@@ -58,8 +58,12 @@ const notNegative: Check = (value) =>
 const positive: Check = (value) =>
   goDuration(value)! > 0 ? undefined : "a duration longer than 0";
 
-const featureGates: Check = (value, given) => {
-  const { featureGates: known, dependencies, flags } = given.known;
+/** What was expected of gates, each as in a=true, where the program ends at once with them. */
+export function wrongGates(
+  value: string,
+  { featureGates: known, dependencies, flags }: KnownArguments,
+  program: string,
+): string | undefined {
   // Programs with versions to emulate say whose gate it is, and of those here all are kube's.
   const isOfAPart = flags["feature-gates"] === "colonSeparatedMultimapStringString";
   const gates = entriesOf(value).map((pair) => {
@@ -67,7 +71,7 @@ const featureGates: Check = (value, given) => {
     return [isOfAPart ? name.replace(/^kube:/, "") : name, is] as const;
   });
   const none = unknown(
-    given,
+    program,
     gates.map(([name]) => name),
     Object.keys(known),
     "feature gates",
@@ -92,7 +96,10 @@ const featureGates: Check = (value, given) => {
     return isOn(name) && off.length > 0 ? [`${off.join(", ")} on for ${name}`] : [];
   });
   return lacking.length > 0 ? lacking.join("; ") : undefined;
-};
+}
+
+const featureGates: Check = (value, { known, component }) =>
+  wrongGates(value, known, programs[component]);
 
 const authorizationModes: Check = (value, given) => {
   const modes = entriesOf(value);
@@ -141,14 +148,14 @@ const runtimeConfig: Check = (value, given) => {
     .filter((api) => !["api/all", "api/ga", "api/beta", "api/alpha", "api/legacy"].includes(api));
   const bare = pairs.filter(([, is]) => is !== undefined && goBoolean(is) === undefined);
   return (
-    unknown(given, versions, known, "APIs") ??
+    unknown(programs[given.component], versions, known, "APIs") ??
     (bare.length > 0 ? `true or false for ${bare.map(([api]) => api).join(", ")}` : undefined)
   );
 };
 
 const controllers: Check = (value, given) =>
   unknown(
-    given,
+    programs[given.component],
     entriesOf(value)
       .filter((name) => name !== "*")
       .map((name) => name.replace(/^-/, "")),

@@ -3,7 +3,7 @@ import type { Values } from "../stack";
 /** A change to valid settings, and a part of its message. */
 export type Refused = readonly [flaw: string, values: Values, says: string];
 
-type Accepted = readonly [merit: string, values: Values];
+export type Accepted = readonly [merit: string, values: Values];
 
 export interface Cases {
   readonly refused: readonly Refused[];

@@ -1,10 +1,14 @@
 import type { Values } from "../stack";
-import type { Cases, Refused } from "./case";
+import type { Accepted, Cases, Refused } from "./case";
 
 const kubeProxy = (value: unknown): Values => ({ kubeProxy: value });
 
 const wrongTypes: readonly [unknown, string][] = [
-  [{ bindAddress: 1 }, "kubeProxy.bindAddress is 1, expected text"],
+  [
+    { detectLocal: { bridgeInterface: 1 } },
+    "kubeProxy.detectLocal.bridgeInterface is 1, expected text",
+  ],
+  [{ bindAddress: 1 }, "kubeProxy.bindAddress is 1, expected an IP address"],
   [{ enableProfiling: "yes" }, 'kubeProxy.enableProfiling is "yes", expected true or false'],
   [{ oomScoreAdj: 1.5 }, "kubeProxy.oomScoreAdj is 1.5, expected a whole number"],
   [{ nodePortAddresses: "primary" }, 'nodePortAddresses is "primary", expected a list'],
@@ -15,6 +19,53 @@ const wrongTypes: readonly [unknown, string][] = [
     { [name]: name === "configSyncPeriod" ? "0s" : { syncPeriod: "0s" } },
     "a duration of more than nothing",
   ]),
+];
+
+const ipvs = "ipvs";
+
+/** What the real kube-proxy ends at, by the mode in which it does. */
+export const endings: readonly [mode: string, value: Values, says: string][] = [
+  [ipvs, { detectLocalMode: "ClusterCidr" }, "one of ClusterCIDR, NodeCIDR"],
+  [ipvs, { detectLocalMode: "BridgeInterface" }, "detectLocal.bridgeInterface beside it"],
+  [
+    ipvs,
+    { detectLocalMode: "InterfaceNamePrefix", detectLocal: { bridgeInterface: "cni0" } },
+    "detectLocal.interfaceNamePrefix beside it",
+  ],
+  [ipvs, { iptables: { masqueradeBit: 32 } }, "a whole number from 0 to 31"],
+  ["nftables", { nftables: { masqueradeBit: -1 } }, "a whole number from 0 to 31"],
+  [ipvs, { oomScoreAdj: 2000 }, "a whole number from -1000 to 1000"],
+  [ipvs, { conntrack: { min: -1 } }, "a whole number from 0"],
+  [ipvs, { conntrack: { maxPerCore: 2 ** 31 } }, "a whole number from 0"],
+  [ipvs, { bindAddress: "node-1" }, "an IP address"],
+  [ipvs, { metricsBindAddress: "10249" }, "an IP address, perhaps with a port"],
+  [ipvs, { metricsBindAddress: "localhost:10249" }, "an IP address, perhaps with a port"],
+  [ipvs, { healthzBindAddress: "0.0.0.0:0" }, "an IP address, perhaps with a port"],
+  [ipvs, { nodePortAddresses: ["10.0.0.1"] }, "ranges such as 10.0.0.0/8"],
+  [ipvs, { nodePortAddresses: ["primary", "primary"] }, "each once"],
+  [ipvs, { ipvs: { excludeCIDRs: ["10.0.0.0"] } }, "ranges such as 10.0.0.0/8"],
+  [ipvs, { ipvs: { minSyncPeriod: "31s" } }, "31s or more, which minSyncPeriod is"],
+  ["iptables", { iptables: { syncPeriod: "500ms" } }, "1s or more, which minSyncPeriod is"],
+  ["nftables", { nftables: { syncPeriod: "10s", minSyncPeriod: "1m" } }, "1m or more"],
+  [ipvs, { logging: { format: "yaml" } }, "one of text, json"],
+  [ipvs, { logging: { format: "json", vmodule: [{ filePattern: "a", verbosity: 1 }] } }, "text"],
+  [ipvs, { logging: { vmodule: ["proxier=4"] } }, "filePattern and verbosity"],
+  [ipvs, { logging: { verbosity: -1 } }, "a whole number from 0"],
+  [ipvs, { showHiddenMetricsForVersion: "1.35" }, "1.36, the minor before kube-proxy's"],
+  [ipvs, { featureGates: { NFTablesProxy: true } }, "did you mean NFTablesProxyMode?"],
+  [ipvs, { featureGates: { NFTablesProxyMode: false } }, "which can only be true"],
+  [ipvs, { featureGates: { KubeProxyIPVS: false } }, "KubeProxyIPVS on, without which"],
+];
+
+/** What it starts with. */
+export const startings: readonly [mode: string, value: Values][] = [
+  ["ipvs", everyField()],
+  ["nftables", everyField()],
+  ["iptables", { metricsBindAddress: "::", healthzBindAddress: "[::1]:10256" }],
+  ["iptables", { featureGates: { KubeProxyIPVS: false }, iptables: { syncPeriod: "1s" } }],
+  ["nftables", { nodePortAddresses: ["primary", "10.0.0.0/8", "fd00::/64"], detectLocalMode: "" }],
+  ["ipvs", { detectLocalMode: "BridgeInterface", detectLocal: { bridgeInterface: "cni0" } }],
+  ["ipvs", { logging: { vmodule: [{ filePattern: "proxier*", verbosity: 4 }] } }],
 ];
 
 export const kubeProxyCases: Cases = {
@@ -52,8 +103,16 @@ export const kubeProxyCases: Cases = {
       kubeProxy(value),
       says,
     ]),
+    ...endings.map(([proxyMode, value, says]): Refused => [
+      `${JSON.stringify(value)}, at which kube-proxy ends in mode ${proxyMode}`,
+      { proxyMode, kubeProxy: value },
+      says,
+    ]),
   ],
-  accepted: [["every field of kube-proxy", kubeProxy(everyField())]],
+  accepted: startings.map(([proxyMode, value]): Accepted => [
+    `${Object.keys(value).join(", ")} of kube-proxy in mode ${proxyMode}`,
+    { proxyMode, kubeProxy: value },
+  ]),
 };
 
 /** A value for each field that an operator may set. */
