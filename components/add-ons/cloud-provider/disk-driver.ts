@@ -60,6 +60,7 @@ export class DiskDriver extends pulumi.ComponentResource {
     placeController(objects, settings, cloudConfig);
     placeSnapshotController(objects);
     narrowSecrets(objects);
+    letHoldSnapshots(objects);
     const onEveryNode = objects.filter(({ kind }) => kind === "DaemonSet");
     onEveryNode.forEach(withoutWaiting);
     for (const [kind, workload] of [
@@ -181,12 +182,32 @@ function placeSnapshotController(objects: readonly ManifestObject[]): void {
   spec.template.spec.topologySpreadConstraints = spread(spec.selector.matchLabels);
 }
 
+interface Role {
+  readonly rules: {
+    apiGroups: string[];
+    resources: string[];
+    resourceNames?: string[];
+    verbs: string[];
+  }[];
+}
+
+/**
+ * csi-provisioner 6 watches VolumeSnapshots, and has one stay by a finalizer while it makes a volume of it. The
+ * driver's manifests do not let it.
+ */
+function letHoldSnapshots(objects: readonly ManifestObject[]): void {
+  const role = objectIn<Role>(objects, "ClusterRole", "azuredisk-external-provisioner-role");
+  role.rules.push({
+    apiGroups: ["snapshot.storage.k8s.io"],
+    resources: ["volumesnapshots"],
+    verbs: ["watch", "update"],
+  });
+}
+
 /** Upstream lets the driver read every Secret of the cluster; it reads one. */
 function narrowSecrets(objects: readonly ManifestObject[]): void {
   for (const role of objects.filter(({ kind }) => kind === "ClusterRole")) {
-    const { rules } = role as unknown as {
-      rules: { resources: string[]; resourceNames?: string[]; verbs: string[] }[];
-    };
+    const { rules } = role as unknown as Role;
     for (const rule of rules.filter(({ resources }) => resources.includes("secrets"))) {
       rule.verbs = ["get"];
       rule.resourceNames = [cloudConfigSecret.name];

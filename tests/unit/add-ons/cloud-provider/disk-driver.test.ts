@@ -211,6 +211,17 @@ describe("DiskDriver", () => {
     }
   });
 
+  claim("keeps a snapshot while its provisioner makes a volume of it", async (texts) => {
+    const { recorder } = await build(texts);
+
+    const { inputs } = await recorder.object("ClusterRole", "azuredisk-external-provisioner-role");
+
+    const verbs = inputs.rules
+      .filter(({ resources }: any) => resources.includes("volumesnapshots"))
+      .flatMap((rule: any) => rule.verbs);
+    expect(verbs).toEqual(expect.arrayContaining(["get", "list", "watch", "update"]));
+  });
+
   claim("has its definitions before anything that looks for them", async (texts) => {
     const { recorder } = await build(texts);
 
