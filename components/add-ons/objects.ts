@@ -33,6 +33,7 @@ export interface Workload {
         topologySpreadConstraints?: object[];
         containers: {
           name: string;
+          args?: string[];
           env?: { name: string; value?: pulumi.Input<string>; valueFrom?: object }[];
           volumeMounts?: { name: string; mountPath?: string; readOnly?: boolean }[];
         }[];

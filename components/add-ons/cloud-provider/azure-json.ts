@@ -13,8 +13,8 @@ export interface AzureJsonArgs {
   readonly securityGroup: Place;
   /** None where the subnets of others have none. */
   readonly routeTable?: Place;
-  /** Of the managed identity, or of the service principal when there is a secret. */
-  readonly clientId: string;
+  /** Of the managed identity, or of the service principal when there is a secret; none for who never logs in. */
+  readonly clientId?: string;
   /** Only of a service principal. */
   readonly clientSecret?: string;
   readonly resourceManagerEndpoint: string;

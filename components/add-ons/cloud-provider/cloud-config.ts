@@ -41,28 +41,31 @@ export class CloudConfig extends pulumi.ComponentResource {
    * this as an annotation of its pods, so that they start again.
    */
   readonly digest: pulumi.Output<string>;
+  /** azure.json for who asks nothing of Azure, in the encoding of a Secret. */
+  readonly withoutCredential: pulumi.Output<string>;
 
   constructor(name: string, args: CloudConfigArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:CloudConfig", name, {}, opts);
     const { resourceGroup, settings, existingNetwork, tenantId, subscriptionId, credential } = args;
 
+    const written = (group: string, clientId?: string, clientSecret?: string): string =>
+      azureJson({
+        tenantId,
+        subscriptionId,
+        resourceGroup: group,
+        location: settings.location,
+        ...(existingNetwork === undefined
+          ? ownNetwork(settings.clusterName, group)
+          : networkOf(existingNetwork)),
+        clientId,
+        clientSecret,
+        resourceManagerEndpoint: settings.resourceManagerEndpoint,
+        tags: tagsOf(settings),
+      });
     const text = pulumi
       .all([resourceGroup.name, credential.clientId, credential.clientSecret])
-      .apply(([group, clientId, clientSecret]) =>
-        azureJson({
-          tenantId,
-          subscriptionId,
-          resourceGroup: group,
-          location: settings.location,
-          ...(existingNetwork === undefined
-            ? ownNetwork(settings.clusterName, group)
-            : networkOf(existingNetwork)),
-          clientId,
-          clientSecret,
-          resourceManagerEndpoint: settings.resourceManagerEndpoint,
-          tags: tagsOf(settings),
-        }),
-      );
+      .apply(([group, clientId, clientSecret]) => written(group, clientId, clientSecret));
+    this.withoutCredential = resourceGroup.name.apply((group) => base64(written(group)));
     const logins = addressVariables(settings.httpProxy).filter(({ value }) => hasLogin(value));
     // A password that somebody has chosen could be guessed from a hash over nothing else that is secret.
     this.digest = pulumi.unsecret(

@@ -1,4 +1,5 @@
 import { CustomResource } from "@pulumi/kubernetes/apiextensions";
+import { Secret } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
@@ -30,6 +31,12 @@ export function tagParameters(settings: Pick<Settings, "resourceGroup" | "tags">
   const tags = Object.entries(tagsOf(settings)).map(([key, value]) => `${key}=${value}`);
   return tags.length > 0 ? { tags: tags.join(",") } : {};
 }
+
+/**
+ * Where the driver on machines looks for azure.json: it asks the metadata service alone, and whoever is root on a
+ * worker can read what it can.
+ */
+const nodeSecret = { ...cloudConfigSecret, name: "azure-disk-node" };
 
 export interface DiskDriverArgs {
   readonly settings: Pick<Settings, "controlPlaneCount" | "resourceGroup" | "tags"> & ProxySettings;
@@ -69,6 +76,7 @@ export class DiskDriver extends pulumi.ComponentResource {
     ] as const) {
       readFromSecret(objectIn<Workload>(objects, kind, workload), apiServer);
     }
+    readFromNodeSecret(objectIn<Workload>(objects, "DaemonSet", "csi-azuredisk-node"));
     useProxy(
       objectIn<Workload>(objects, "Deployment", "csi-azuredisk-controller"),
       settings,
@@ -79,13 +87,23 @@ export class DiskDriver extends pulumi.ComponentResource {
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
     const definitions = applyObjects(name, objects.filter(isDefinition), child);
+    const { namespace, key } = nodeSecret;
+    const onNodes = new Secret(
+      `${name}-node-config`,
+      {
+        metadata: { name: nodeSecret.name, namespace },
+        type: "Opaque",
+        data: { [key]: cloudConfig.withoutCredential },
+      },
+      child,
+    );
     // The snapshot controller ends when it does not find its definitions at once.
     applyObjects(
       name,
       objects.filter((object) => !isDefinition(object)),
       {
         ...child,
-        dependsOn: [cloudConfig, ...definitions],
+        dependsOn: [cloudConfig, onNodes, ...definitions],
       },
     );
     new CustomResource(
@@ -141,6 +159,11 @@ function readFromSecret({ spec }: Workload, apiServer: ApiServer): void {
       container.env = [...(container.env ?? []), ...apiServerEnv(apiServer)];
     }
   }
+}
+
+function readFromNodeSecret({ spec }: Workload): void {
+  const driver = spec.template.spec.containers.find(({ name }) => name === "azuredisk")!;
+  driver.args = [...(driver.args ?? []), `--cloud-config-secret-name=${nodeSecret.name}`];
 }
 
 /**
@@ -204,13 +227,15 @@ function letHoldSnapshots(objects: readonly ManifestObject[]): void {
   });
 }
 
-/** Upstream lets the driver read every Secret of the cluster; it reads one. */
+/** Upstream lets the driver read every Secret of the cluster; it reads one, and another one on machines. */
 function narrowSecrets(objects: readonly ManifestObject[]): void {
   for (const role of objects.filter(({ kind }) => kind === "ClusterRole")) {
     const { rules } = role as unknown as Role;
     for (const rule of rules.filter(({ resources }) => resources.includes("secrets"))) {
       rule.verbs = ["get"];
-      rule.resourceNames = [cloudConfigSecret.name];
+      const { name } =
+        role.metadata.name === "csi-azuredisk-node-role" ? nodeSecret : cloudConfigSecret;
+      rule.resourceNames = [name];
     }
   }
 }

@@ -6,7 +6,7 @@ import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud
 import { DiskDriver } from "../../../../components/add-ons/cloud-provider/disk-driver";
 import type { ServiceAccountLogin } from "../../../../components/add-ons/service-account-login";
 import { manifests } from "../../../../components/versions";
-import { dependenciesOf, Recorder, valueOf } from "../../../support/record";
+import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
@@ -23,7 +23,7 @@ async function build(
     settings,
     tenantId: "tenant",
     subscriptionId: "subscription",
-    credential: { clientId: pulumi.output("client") },
+    credential: { clientId: pulumi.output("client"), clientSecret: pulumi.secret("hush") },
     certificates: new Certificates("pki", firstKeys),
   });
   new DiskDriver(
@@ -197,18 +197,56 @@ describe("DiskDriver", () => {
     );
   }
 
-  claim("may read one Secret and no other", async (texts) => {
-    const { recorder } = await build(texts);
+  claim(
+    "may read one Secret and no other, and on machines one without a credential",
+    async (texts) => {
+      const { recorder } = await build(texts);
 
-    const roles = await recorder.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole");
+      const roles = await recorder.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole");
 
-    const rules = roles
-      .flatMap(({ inputs }) => inputs.rules)
-      .filter(({ resources }: any) => resources.includes("secrets"));
-    expect(rules).toHaveLength(3);
-    for (const rule of rules) {
-      expect(rule).toMatchObject({ verbs: ["get"], resourceNames: ["azure-cloud-provider"] });
-    }
+      const readers = roles.flatMap(({ inputs }) =>
+        inputs.rules
+          .filter(({ resources }: any) => resources.includes("secrets"))
+          .map(({ verbs, resourceNames }: any) => [inputs.metadata.name, verbs, resourceNames]),
+      );
+      expect(Object.fromEntries(readers.map(([name, ...rest]) => [name, rest]))).toEqual({
+        "azuredisk-external-snapshotter-role": [["get"], ["azure-cloud-provider"]],
+        "csi-azuredisk-controller-secret-role": [["get"], ["azure-cloud-provider"]],
+        "csi-azuredisk-node-role": [["get"], ["azure-disk-node"]],
+      });
+    },
+  );
+
+  claim("knows on every machine where it is, and no credential", async (texts) => {
+    const https = "http://me:hush@proxy.example:3128";
+    const { recorder } = await build(texts, {
+      httpProxy: { http: "", https, noProxy: [], ca: "" },
+    });
+
+    const secret = await recorder.object("Secret", "azure-disk-node");
+    const daemonSet = await recorder.object("DaemonSet", "csi-azuredisk-node");
+
+    const data = revealed(secret.inputs.data);
+    expect([secret.inputs.metadata.namespace, Object.keys(data)]).toEqual([
+      "kube-system",
+      ["cloud-config"],
+    ]);
+    const text = Buffer.from(data["cloud-config"], "base64").toString();
+    expect(text).not.toMatch(/hush|aad|userAssignedIdentityID/);
+    expect(JSON.parse(text)).toMatchObject({
+      location: "westeurope",
+      vmType: "standard",
+      useInstanceMetadata: true,
+      useManagedIdentityExtension: true,
+    });
+    const { args } = daemonSet.inputs.spec.template.spec.containers.find(
+      ({ name }: any) => name === "azuredisk",
+    );
+    expect(args).toContain("--cloud-config-secret-name=azure-disk-node");
+    const account = await recorder.object("ServiceAccount", "csi-azuredisk-node-sa");
+    expect(await dependenciesOf(daemonSet)).toContain(account.resource);
+    expect(await dependenciesOf(account)).toContain(secret.resource);
+    expect(JSON.stringify(await controller(recorder))).not.toContain("cloud-config-secret-name");
   });
 
   claim("keeps a snapshot while its provisioner makes a volume of it", async (texts) => {
