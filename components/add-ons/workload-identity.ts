@@ -53,6 +53,7 @@ export function injectionPolicy(
     `path: '${tokenFile}', audience: '${tokenAudience}', expirationSeconds: ${expirationSeconds}}}]}}`;
   return {
     failurePolicy: "Fail",
+    // For containers that webhooks add after it; what has been added already is not added again.
     reinvocationPolicy: "IfNeeded",
     paramKind: { apiVersion: "v1", kind: "ConfigMap" },
     matchConstraints: {
@@ -66,10 +67,6 @@ export function injectionPolicy(
         name: "is-declared",
         expression: `has(params.data) && has(object.spec.serviceAccountName) && ${account} in params.data`,
       },
-      {
-        name: "has-no-token",
-        expression: `!has(object.spec.volumes) || !object.spec.volumes.exists(v, v.name == '${volume}')`,
-      },
     ],
     variables: [{ name: "clientId", expression: `params.data[${account}]` }],
     mutations: [
@@ -78,8 +75,9 @@ export function injectionPolicy(
         jsonPatch: {
           // A list of sources is replaced as a whole, which the other kind of patch does not do.
           expression:
-            `has(object.spec.volumes) ? [JSONPatch{op: 'add', path: '/spec/volumes/-', value: ${projected}}] : ` +
-            `[JSONPatch{op: 'add', path: '/spec/volumes', value: [${projected}]}]`,
+            `!has(object.spec.volumes) ? [JSONPatch{op: 'add', path: '/spec/volumes', value: [${projected}]}] : ` +
+            `object.spec.volumes.exists(v, v.name == '${volume}') ? [] : ` +
+            `[JSONPatch{op: 'add', path: '/spec/volumes/-', value: ${projected}}]`,
         },
       },
       ...["containers", "initContainers"].map((kind) => ({

@@ -99,10 +99,14 @@ describe("a pod", () => {
   };
 
   /** As the API server would admit it. */
-  const admitted = async (serviceAccountName: string, spec: object = {}): Promise<Body> => {
+  const admitted = async (
+    serviceAccountName: string,
+    spec: object = {},
+    labels: object = {},
+  ): Promise<Body> => {
     const containers = [{ name: "app", image: "app" }];
     const pod = await api.post(`/api/v1/namespaces/${app.namespace}/pods?dryRun=All`, {
-      metadata: { name: "one" },
+      metadata: { name: "one", labels },
       spec: { serviceAccountName, containers, ...spec },
     });
     return pod["spec"] as Body;
@@ -180,6 +184,59 @@ describe("a pod", () => {
       ...{ AZURE_CLIENT_ID: "its-own", COLOUR: "blue" },
     });
     expect(spec["volumes"]).toHaveLength(1);
+  });
+
+  it("keeps a volume of that name, and is given what its containers lack", async () => {
+    const volume = { name: "azure-identity-token", emptyDir: {} };
+    const spec = await admitted(app.serviceAccount, {
+      automountServiceAccountToken: false,
+      volumes: [volume],
+    });
+
+    expect(spec["volumes"]).toEqual([volume]);
+    expect(variables(spec["containers"][0])).toEqual(azures);
+  });
+
+  it("gets them in a container that another policy adds to it after", async () => {
+    const name = "zz-injector";
+    const sidecar = `Object.spec.containers{name: 'sidecar', image: 'sidecar'}`;
+    await api.post(
+      `${policies}/mutatingadmissionpolicies`,
+      named(name, {
+        failurePolicy: "Fail",
+        reinvocationPolicy: "Never",
+        matchConstraints: injectionPolicy(tenantId, cloud).matchConstraints,
+        matchConditions: [
+          {
+            name: "is-wanted",
+            expression: "has(object.metadata.labels) && 'sidecar' in object.metadata.labels",
+          },
+        ],
+        mutations: [
+          {
+            patchType: "ApplyConfiguration",
+            applyConfiguration: {
+              expression: `Object{spec: Object.spec{containers: [${sidecar}]}}`,
+            },
+          },
+        ],
+      }),
+    );
+    const binding = named(name, { policyName: name });
+    await api.post(`${policies}/mutatingadmissionpolicybindings`, binding);
+
+    const containers = await until(async () => {
+      const spec = await admitted(app.serviceAccount, {}, { sidecar: "yes" });
+      return spec["containers"].length > 1 ? (spec["containers"] as Body[]) : undefined;
+    });
+
+    expect(containers.map(({ name: one }) => one).sort()).toEqual(["app", "sidecar"]);
+    for (const container of containers) {
+      expect(variables(container)).toEqual(azures);
+      expect(container["volumeMounts"]).toContainEqual(
+        expect.objectContaining({ name: "azure-identity-token" }),
+      );
+    }
   });
 
   it("of any other service account is left as it is", async () => {
