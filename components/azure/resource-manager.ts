@@ -1,5 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { fetch } from "../settings/shell-proxy";
+
 /** Azure answers most throttled or failed reads when asked again after a moment. */
 const attempts = 4;
 /** The list of sizes can take more than half a minute. */

@@ -2,6 +2,7 @@ import * as authorization from "@pulumi/azure-native/authorization";
 
 import { parseContainer } from "../settings/blob-container";
 import type { Settings } from "../settings/settings";
+import { fetch } from "../settings/shell-proxy";
 import { azureCloudAt } from "./clouds";
 
 /** A snapshot, and what it is of, as the control plane that saved it has noted. */

@@ -3,6 +3,8 @@ import { checkServerIdentity, PeerCertificate } from "node:tls";
 
 import { EnvHttpProxyAgent, request } from "undici";
 
+import { directHosts } from "../settings/shell-proxy";
+
 const secondsPerRequest = 20;
 
 interface Condition {
@@ -124,7 +126,7 @@ export class KubernetesApi {
     const httpsProxy = proxy ?? cluster["proxy-url"];
     this.dispatcher = new EnvHttpProxyAgent({
       ...{ connect: tls, requestTls: tls },
-      ...(httpsProxy !== undefined && { httpsProxy, noProxy: "" }),
+      ...(httpsProxy === undefined ? { noProxy: directHosts() } : { httpsProxy, noProxy: "" }),
     });
   }
 

@@ -24,6 +24,7 @@ import { readablePasswordProblems } from "./rules/http-proxy";
 import { readableCredentialProblems } from "./rules/registry-credentials";
 import { readServicePrincipal } from "./rules/service-principal";
 import type { Settings } from "./settings";
+import { shellProxyProblems } from "./shell-proxy";
 import { warnings } from "./warnings";
 
 /** What a worker pool that names no size gets. */
@@ -140,6 +141,7 @@ export function loadSettings(config = new pulumi.Config()): Settings {
   const unreadable: Problem[] = [];
   const settings = readSettings(config, unreadable);
   const found = [
+    ...shellProxyProblems(),
     ...unreadable,
     ...problems(settings).filter(({ key }) => !unreadable.some((other) => holds(other.key, key))),
   ];

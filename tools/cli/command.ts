@@ -1,3 +1,5 @@
+import { sentence } from "../../components/settings/problem";
+import { shellProxyProblems } from "../../components/settings/shell-proxy";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 
 const { readWords } = require("./command-line.cjs") as {
@@ -48,7 +50,10 @@ export function perform(
   failed?: number,
 ): void {
   const signal = interruptible();
-  work(signal).then(
+  const problems = shellProxyProblems().map(sentence);
+  const begun =
+    problems.length > 0 ? Promise.reject(new UserError(problems.join("\n"))) : work(signal);
+  begun.then(
     (code) => (process.exitCode = code ?? 0),
     (thrown: unknown) => {
       const error = signal.aborted ? new Interrupted() : thrown;

@@ -80,6 +80,8 @@ const isCacheFilled = () =>
     .some((name) => /^kubernetes-\d[^-]*$/.test(name) && !name.endsWith(".lock"));
 
 async function reachesDownloads() {
+  // Node knows no proxy before there are packages: what is missing behind one is said by the downloads.
+  if (process.env.https_proxy ?? process.env.HTTPS_PROXY) return true;
   const answers = ["https://get.pulumi.com", "https://dl.k8s.io", "https://github.com"].map((url) =>
     fetch(url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(4000) }),
   );

@@ -1,3 +1,4 @@
+import { fetch } from "../../components/settings/shell-proxy";
 import { withTimeLimit } from "../shared/time-limit";
 
 /** How long an official source may take to answer. */

@@ -6,6 +6,7 @@ import { basename, join } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
+import { fetch } from "../../components/settings/shell-proxy";
 import type { Step } from "../shared/progress";
 import { withTimeLimit } from "../shared/time-limit";
 import { messageOf, UserError } from "../shared/user-error";

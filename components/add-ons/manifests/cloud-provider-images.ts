@@ -1,6 +1,7 @@
 import { cloudProviderImages } from "../../versions";
 import { machineMirror } from "../../settings/mirror";
 import type { Settings } from "../../settings/settings";
+import { fetch } from "../../settings/shell-proxy";
 
 const secondsToWait = 5;
 

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
+import { fetch } from "../../settings/shell-proxy";
+
 /** What a slow mirror may take, and how often a stumbling one is asked. */
 const attempts = 3;
 const secondsPerAttempt = 15;

@@ -1,3 +1,4 @@
+import { fetch } from "../../../components/settings/shell-proxy";
 import { withTimeLimit } from "../../shared/time-limit";
 import { messageOf } from "../../shared/user-error";
 

@@ -38,13 +38,16 @@ function havingOutputs(outputs: object): void {
   writeFileSync(join(folder, "pulumi"), `${script.join("\n")}\n`, { mode: 0o755 });
 }
 
-const run = (...words: string[]) =>
+const run = (...words: string[]) => runWith({}, ...words);
+
+const runWith = (variables: Record<string, string>, ...words: string[]) =>
   new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     const env = {
       ...process.env,
       PATH: [folder, process.env["PATH"]].join(delimiter),
       NO_PROXY: "localhost",
       no_proxy: "localhost",
+      ...variables,
     };
     execFile(
       process.execPath,
@@ -137,6 +140,21 @@ it.each<[string, () => object, string[], RegExp]>([
 
   expect(`${stdout}${stderr}`).toMatch(says);
   expect(`${stdout}${stderr}`).not.toMatch(/^ +at /m);
+  expect(code).toBe(2);
+});
+
+it("says which variable of the shell is no proxy", async () => {
+  havingOutputs(outputs());
+
+  const { code, stderr } = await runWith(
+    { https_proxy: "10.0.0.4:3128" },
+    "doctor",
+    "--stack",
+    "prod",
+  );
+
+  expect(stderr).toMatch(/^zoned: HTTPS_PROXY of this shell is 10\.0\.0\.4:3128, expected /m);
+  expect(stderr).not.toMatch(/^ +at /m);
   expect(code).toBe(2);
 });
 

@@ -201,6 +201,15 @@ it("is refused offline and without Go before anything is in the cache", () => {
   expect(status).toBe(1);
 });
 
+it("asks nobody before there are packages where a proxy is set, which it does not know yet", () => {
+  installed();
+  rmSync(join(cache, "zoned", "kubernetes-1"), { recursive: true });
+
+  const behind = { ...offline, HTTPS_PROXY: "http://proxy.example:3128" };
+
+  expect(run(["start"], path({}), behind)).toMatchObject({ status: 0, stderr: "" });
+});
+
 it("asks for the versions that the README names", () => {
   const readme = readFileSync(join(checkout, "README.md"), "utf8");
   const script = readFileSync(join(checkout, "tools/cli/zoned.cjs"), "utf8");

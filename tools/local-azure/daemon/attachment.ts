@@ -1,5 +1,6 @@
 import { delimiter, join } from "node:path";
 
+import { outerProxy } from "../../../components/settings/shell-proxy";
 import { account } from "../arm/resources/ids";
 
 /** Where the local Azure listens on loopback. */
@@ -75,15 +76,17 @@ export const blobEndpointOf = ({ blob }: Ports, account: string): string =>
 export const proxyOf = ({ proxy }: Ports): string => `http://127.0.0.1:${proxy}`;
 
 /**
- * The proxy for API names that exist only on Azure; this host is reached without it. Both spellings
- * are needed: grpc-js, between engine and program, reads lower case only.
+ * The proxy for API names that exist only on Azure; this host is reached without it, the internet
+ * by the user's own. Both spellings are needed: grpc-js, between engine and program, reads lower
+ * case only.
  */
 function proxies(own: string): Record<string, string> {
   const given = `${process.env.no_proxy ?? ""},${process.env.NO_PROXY ?? ""}`.split(/[\s,]+/);
   // A user's NO_PROXY may exclude all of Azure, but the names of the APIs need the proxy.
   const kept = given.filter((name) => name !== "" && !/^\*$|azure\.com$/i.test(name));
   const direct = [...new Set([...kept, "127.0.0.1", "localhost", "::1"])].join(",");
-  return { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
+  const apis = { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
+  return { ...apis, ZONED_OUTER_PROXY: outerProxy() };
 }
 
 /** Environment variables that make the engine and the program use this local Azure. */

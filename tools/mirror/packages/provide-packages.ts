@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
+import { fetch } from "../../../components/settings/shell-proxy";
 import { minorOf } from "../../../components/versions";
 import { packageIn } from "./apt-repository";
 import {

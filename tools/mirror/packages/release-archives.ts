@@ -3,6 +3,7 @@ import { copyFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { fetch } from "../../../components/settings/shell-proxy";
 import { minorFor, versions } from "../../../components/versions";
 import { writeWhole } from "../../shared/files";
 import { withTimeLimit } from "../../shared/time-limit";

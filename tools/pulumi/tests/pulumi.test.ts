@@ -50,7 +50,7 @@ it("keeps what the user reaches without a proxy, but for the names that are Azur
   expect([NO_PROXY, no_proxy]).toEqual([expected, expected]);
 });
 
-it("takes its own proxy where the user has one, and gRPC's own settings away", () => {
+it("takes its own proxy where the user has one, which leads to the internet only, and gRPC's own settings away", () => {
   const env = given({
     https_proxy: "http://proxy.example:3128",
     HTTPS_PROXY: "http://proxy.example:3128",
@@ -61,6 +61,7 @@ it("takes its own proxy where the user has one, and gRPC's own settings away", (
 
   expect(JSON.stringify(env).match(/"[A-Za-z_]*proxy":"[^"]*example[^"]*"/gi)).toEqual([
     '"HTTP_PROXY":"http://proxy.example:3128"',
+    '"ZONED_OUTER_PROXY":"http://proxy.example:3128"',
   ]);
 });
 

@@ -1,0 +1,128 @@
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { listen } from "../../support/listen";
+
+const asked: string[] = [];
+const proxy = createServer().on("connect", ({ url = "" }, socket) => {
+  asked.push(url);
+  socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+});
+const here = createServer((_, response) => response.end('{"name":"here"}'));
+const environment = { ...process.env };
+let address: string;
+let own: string;
+beforeAll(async () => {
+  address = `http://127.0.0.1:${await listen(proxy)}`;
+  own = `http://127.0.0.1:${await listen(here)}`;
+});
+beforeEach(() => {
+  asked.length = 0;
+  jest.resetModules();
+});
+afterEach(() => void (process.env = { ...environment }));
+afterAll(() => {
+  for (const server of [proxy, here]) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+/** The shell's variables of a proxy, all of them. */
+function given(variables: Record<string, string>): void {
+  for (const name of Object.keys(process.env)) if (/proxy$/i.test(name)) delete process.env[name];
+  Object.assign(process.env, variables);
+}
+
+const never = new AbortController().signal;
+const step = { update: () => undefined, done: () => undefined };
+const host = "https://name.invalid";
+
+const requests: Readonly<Record<string, () => Promise<unknown>>> = {
+  async "a question to Azure"() {
+    const { ArmClient } = await import("../../../components/azure/resource-manager");
+    return new ArmClient(host, "token", async () => undefined).get("/thing", {}, {});
+  },
+  async "a manifest"() {
+    const { download } = await import("../../../components/add-ons/manifests/download");
+    return download(host);
+  },
+  async "a program"() {
+    const { save } = await import("../../../tools/programs/downloads");
+    return save(host, join(tmpdir(), "zoned-never-saved"), step, never);
+  },
+  async "a source of the mirror"() {
+    const { Sources } = await import("../../../tools/mirror/sources");
+    return new Sources(never).answers(host);
+  },
+};
+
+it.each(Object.keys(requests))("%s is asked for by HTTPS_PROXY", async (what) => {
+  given({ HTTPS_PROXY: address });
+
+  await requests[what]!().catch(() => undefined);
+
+  expect(new Set(asked)).toEqual(new Set(["name.invalid:443"]));
+});
+
+it("goes by no proxy to what NO_PROXY names", async () => {
+  for (const NO_PROXY of ["example.org,.invalid", "*"]) {
+    given({ HTTPS_PROXY: address, NO_PROXY });
+
+    await expect(requests["a question to Azure"]!()).rejects.toThrow("fetch failed");
+  }
+
+  expect(asked).toEqual([]);
+});
+
+it("reaches this host without a proxy", async () => {
+  given({ HTTPS_PROXY: address, HTTP_PROXY: address });
+  const { ArmClient } = await import("../../../components/azure/resource-manager");
+
+  const arm = new ArmClient(own, "token");
+
+  expect(await arm.get("/thing", {}, { name: "" })).toEqual({ name: "here" });
+  expect(asked).toEqual([]);
+});
+
+it("goes by the user's own proxy in a rehearsal, whose HTTPS_PROXY knows its clusters alone", async () => {
+  given({ HTTPS_PROXY: "http://127.0.0.1:9", ZONED_OUTER_PROXY: address });
+  await requests["a manifest"]!().catch(() => undefined);
+  expect(new Set(asked)).toEqual(new Set(["name.invalid:443"]));
+
+  asked.length = 0;
+  jest.resetModules();
+  given({ HTTPS_PROXY: address, ZONED_OUTER_PROXY: "" });
+  await expect(requests["a question to Azure"]!()).rejects.toThrow("fetch failed");
+  expect(asked).toEqual([]);
+});
+
+it.each([
+  [
+    "10.0.0.4:3128",
+    /^HTTPS_PROXY of this shell is 10\.0\.0\.4:3128, expected .* scheme.*http:\/\/10/,
+  ],
+  ["proxy.example:3128", /\(export HTTPS_PROXY=http:\/\/proxy\.example:3128 /],
+  ["me:hush@proxy.example:3128", /is proxy\.example:3128, /],
+  ["socks5://me:hush@proxy.example:1080", /is socks5:\/\/proxy\.example:1080, /],
+])("says what is wrong with the proxy %s", async (HTTPS_PROXY, says) => {
+  given({ HTTPS_PROXY });
+  const { shellProxyProblems } = await import("../../../components/settings/shell-proxy");
+  const { sentence } = await import("../../../components/settings/problem");
+
+  const problems = shellProxyProblems().map(sentence);
+
+  expect(problems).toEqual([expect.stringMatching(says)]);
+  expect(problems.join("")).not.toContain("hush");
+});
+
+it("finds nothing wrong with proxies that are addresses, or none", async () => {
+  const { shellProxyProblems } = await import("../../../components/settings/shell-proxy");
+
+  for (const variables of [{ HTTPS_PROXY: address }, { https_proxy: "" }, {}]) {
+    given(variables as Record<string, string>);
+
+    expect(shellProxyProblems()).toEqual([]);
+  }
+});
