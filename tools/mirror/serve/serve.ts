@@ -1,10 +1,10 @@
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, type Stats, statSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve, sep } from "node:path";
 import { pipeline } from "node:stream";
 
-import { UserError } from "../../shared/user-error";
+import { messageOf, UserError } from "../../shared/user-error";
 import { ImageLayout, nameOf, partsOf } from "../images/image-layout";
 
 export interface MirrorServer {
@@ -42,7 +42,7 @@ export async function serveMirror(
   };
 }
 
-/** Answers a client of a mirror's folder. */
+/** Answers a client of a mirror's folder. Whatever is asked, the next client is answered too. */
 export function answerFrom(
   folder: string,
   request: IncomingMessage,
@@ -57,22 +57,43 @@ export function answerFrom(
     response.setHeader("docker-distribution-api-version", "registry/2.0").end("{}");
     return;
   }
-  const found = path.startsWith("/v2/")
-    ? registryAnswer(join(folder, "images"), path)
-    : fileAnswer(folder, path);
-  const stats = found && statSync(found.file, { throwIfNoEntry: false });
-  if (!found || !stats?.isFile()) {
+  let found: Found | undefined;
+  try {
+    found = find(folder, path);
+  } catch (error) {
+    response.writeHead(500).end(`${messageOf(error)}\n`);
+    return;
+  }
+  if (!found) {
     response.writeHead(404).end();
     return;
   }
   response.writeHead(200, {
-    "content-length": stats.size,
-    "last-modified": stats.mtime.toUTCString(),
+    "content-length": found.stats.size,
+    "last-modified": found.stats.mtime.toUTCString(),
     ...found.headers,
   });
   if (request.method === "HEAD") response.end();
   // A client may end the connection at any time.
   else pipeline(createReadStream(found.file), response, () => undefined);
+}
+
+function find(folder: string, path: string): Found | undefined {
+  const answer = path.startsWith("/v2/")
+    ? registryAnswer(join(folder, "images"), path)
+    : fileAnswer(folder, path);
+  if (!answer) return undefined;
+  const stats = statOf(answer.file);
+  return stats?.isFile() ? { ...answer, stats } : undefined;
+}
+
+/** Undefined for what no file can be called, too: a path is of anybody's choice. */
+function statOf(file: string): Stats | undefined {
+  try {
+    return statSync(file);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The decoded path; empty if its escapes are malformed. */
@@ -94,6 +115,10 @@ function fileAnswer(folder: string, path: string): Answer | undefined {
 export interface Answer {
   readonly file: string;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+interface Found extends Answer {
+  readonly stats: Stats;
 }
 
 /**

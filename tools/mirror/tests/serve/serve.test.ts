@@ -6,6 +6,7 @@ import { type MirrorServer, serveMirror } from "../../serve/serve";
 import { smallImage, testFolder } from "../support/fixture";
 
 const mirror = testFolder();
+const broken = testFolder();
 let server: MirrorServer;
 
 beforeAll(async () => {
@@ -95,4 +96,27 @@ it("says which address cannot be served", async () => {
   await expect(serveMirror(mirror, { address: "127.0.0.1", port: Number(port) })).rejects.toThrow(
     `127.0.0.1 port ${port} cannot be served`,
   );
+});
+
+it.each([
+  ["has a null byte", "/apt/x%00y"],
+  ["is too long for a file", `/apt/${"a".repeat(300)}`],
+  ["goes below a file", "/apt/pool/a+b_1~2.deb/x"],
+  ["is that of an image with a null byte", "/v2/some%00/manifests/v1"],
+])("answers 404 to a path that %s, and goes on", async (_, path) => {
+  expect((await get(path)).status).toBe(404);
+  expect((await get("/v2/")).status).toBe(200);
+});
+
+it("says what is wrong with its own index, and goes on", async () => {
+  mkdirSync(join(broken, "images"));
+  writeFileSync(join(broken, "images", "index.json"), "{");
+  const other = await serveMirror(broken, { address: "127.0.0.1", port: 0 });
+
+  const answer = await fetch(`${other.url}/v2/some/program/manifests/v1`);
+
+  expect(answer.status).toBe(500);
+  expect(await answer.text()).toContain("JSON");
+  expect((await fetch(`${other.url}/v2/`)).status).toBe(200);
+  await other.close();
 });
