@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 
+import { ApiError, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { checkCluster } from "../doctor/doctor";
 import { getInventory, inventoryLines } from "../doctor/inventory";
 import { checkLines, verdict } from "../doctor/report";
@@ -19,6 +20,12 @@ const withoutIds = (text: string, server: string): string =>
     .replaceAll(new RegExp(`${new URL(server).hostname}(:\\d+)?( \\([^)]*\\))?`, "g"), "(API)")
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi, "(id)");
 
+/** A cluster that is sick may refuse what its nodes and add-ons are read from; how sick is known. */
+function unread(error: unknown): string[] {
+  if (!(error instanceof ApiError || error instanceof NoAnswer)) throw error;
+  return ["## Inventory", "", `It could not be read: ${error.message}`];
+}
+
 interface Words extends StackWords {
   readonly output?: string;
 }
@@ -30,7 +37,8 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     async () => {
       const health = await checkCluster(cluster);
       if (!health.looked) throw new UserError(checkLines(health).join("\n"));
-      return { health, inventory: await getInventory(cluster) };
+      const inventory = await getInventory(cluster).then(inventoryLines, unread);
+      return { health, inventory };
     },
   );
   const lines = [
@@ -42,7 +50,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     "",
     ...checkLines(health).map((line) => `- ${line}`),
     "",
-    ...inventoryLines(inventory),
+    ...inventory,
   ];
   const text = withoutIds(`${lines.join("\n")}\n`, health.server);
   const file = writeOutput(output ?? `zoned-report-${stack}.md`, text);

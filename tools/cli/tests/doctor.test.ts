@@ -179,6 +179,22 @@ describe("npm run report", () => {
     expect(text).not.toMatch(/localhost|127\.0\.0\.1|46bb8116|BEGIN|client-key/);
   });
 
+  it("writes what it saw of a cluster that is too sick to say of what it consists", async () => {
+    havingOutputs(outputs());
+    Object.assign(api.readiness, { status: 500, text: "[-]etcd failed" });
+    cluster.current = { ...cluster.current, nodes: undefined as never };
+
+    const { code, stdout } = await run("report", "--stack", "prod", "--output", file);
+
+    Object.assign(api.readiness, { status: 200, text: "ok" });
+    const text = readFileSync(file, "utf8");
+    expect(text).toMatch(/^- ✗ API: .*\[-\]etcd failed/m);
+    expect(text).toMatch(/^It could not be read: .*answered 404 to GET \/api\/v1\/nodes/m);
+    expect(text).not.toMatch(/localhost|127\.0\.0\.1/);
+    expect(stdout).toMatch(/^stack prod: .*\n.*report\.md$/m);
+    expect(code).toBe(0);
+  });
+
   it("sends whom a private API does not answer to its network", async () => {
     const { kubeconfig, cluster: before, ...others } = outputs();
     const nobody = kubeconfig.replace(/localhost:\d+/, "localhost:9");
