@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 
 import { makeFolder, reasonOf } from "../shared/files";
@@ -62,9 +70,20 @@ export function openFolder(folder: string): MirrorFolder {
     drafts,
     release: () => {
       clear();
+      letOthersRead(folder);
       release();
     },
   };
+}
+
+/** What machines fetch is no secret, and a web server in front of it runs as a user of its own. */
+function letOthersRead(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.name === state || entry.isSymbolicLink()) continue;
+    chmodSync(path, statSync(path).mode | (entry.isDirectory() ? 0o055 : 0o044));
+    if (entry.isDirectory()) letOthersRead(path);
+  }
 }
 
 function checkRoom(folder: string): void {
