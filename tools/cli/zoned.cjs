@@ -150,7 +150,9 @@ async function installPackages() {
     15_000,
   );
   // No package's own script is needed here; some would download plugins that are not used.
-  const npm = spawn("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
+  // NODE_ENV=production and npm's own settings would leave some out, which are missed each time.
+  const all = ["--include=dev", "--include=optional"];
+  const npm = spawn("npm", ["ci", ...all, "--ignore-scripts", "--no-audit", "--no-fund"], {
     cwd: root,
     env: { ...process.env, PATH: outerPath() },
     stdio: ["ignore", "pipe", "pipe"],

@@ -148,6 +148,13 @@ it.each([
   expect(status).toBe(1);
 });
 
+it("installs all packages, also where npm is set to leave some out", () => {
+  run(["start"], path(npm("exit 1")), { NODE_ENV: "production" });
+
+  const words = readFileSync(join(root, "npm-was-run"), "utf8");
+  expect(words).toMatch(/^npm ci .*--include=dev --include=optional /);
+});
+
 it("sees next time that an install was interrupted, whatever npm had left", () => {
   installed({ version: "0.9.0" });
 
