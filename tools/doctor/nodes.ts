@@ -107,6 +107,9 @@ export function versions(expected: Expected, state: ClusterState): Check {
   };
 }
 
+/** kured's, with when it began, until the machine is back. */
+const kuredReboot = "weave.works/kured-reboot-in-progress";
+
 export function cordons({ nodes }: ClusterState): Check {
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable);
   return {
@@ -121,6 +124,14 @@ export function cordons({ nodes }: ClusterState): Check {
           machine: name,
           saw: "its Node is cordoned for an event of Azure, and takes pods again after it",
           fix: `kubectl describe node ${name}, which says for what; where Azure has no event for it any more: kubectl uncordon ${name}`,
+        };
+      }
+      const reboot = annotations[kuredReboot];
+      if (reboot !== undefined && !isOurs) {
+        return {
+          machine: name,
+          saw: `its Node is cordoned by kured, for a reboot since ${reboot}`,
+          fix: "it takes pods again after the reboot; where it does not: kubectl -n kube-system logs -l k8s-app=kured",
         };
       }
       return !isOurs

@@ -278,6 +278,16 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     },
     [/^cordons: cp-2: its Node is cordoned for an event of Azure/],
   ],
+  [
+    "a Node that kured has cordoned for a reboot",
+    (state) => {
+      const node = ofMachine(state.nodes, "cp-2");
+      node.spec!.unschedulable = true;
+      const since = "2026-11-23T02:00:00Z";
+      Object.assign(node.metadata.annotations!, { "weave.works/kured-reboot-in-progress": since });
+    },
+    [/^cordons: cp-2: its Node is cordoned by kured, for a reboot since 2026-11-23T02:00:00Z$/],
+  ],
   ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
     (type): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
       `a Node with ${type}`,
