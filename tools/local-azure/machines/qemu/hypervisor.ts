@@ -52,6 +52,8 @@ function tryKvm({ command, environment }: Qemu, kernel: string): Promise<string 
   );
   return new Promise((resolve) => {
     let words = "";
+    // QEMU also warns there of what it then does well.
+    let said = "";
     const finish = (problem?: string): void => {
       clearTimeout(late);
       child.kill("SIGKILL");
@@ -67,11 +69,11 @@ function tryKvm({ command, environment }: Qemu, kernel: string): Promise<string 
       words += text;
       if (words.includes(proof)) finish();
     });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      const [first = ""] = text.split("\n");
-      finish(first.replace(/^.*qemu-system-x86_64: /, ""));
-    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => void (said += text));
     child.on("error", ({ message }) => finish(message));
-    child.on("close", (code) => finish(`QEMU ended with ${code}`));
+    child.on("close", (code) => {
+      const last = said.trim().split("\n").at(-1)!;
+      finish(last.replace(/^.*qemu-system-x86_64: /, "") || `QEMU ended with ${code}`);
+    });
   });
 }
