@@ -7,6 +7,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 import { fetch } from "../../components/settings/shell-proxy";
+import { reasonOf } from "../shared/files";
 import type { Step } from "../shared/progress";
 import { withTimeLimit } from "../shared/time-limit";
 import { messageOf, UserError } from "../shared/user-error";
@@ -69,7 +70,8 @@ export function verify(url: string, got: string, expected: string): void {
 /**
  * Saves a download, and returns its SHA-256; `name` is what progress calls it.
  *
- * @throws NoAnswer when nothing comes for 5 s, or after the first byte for 30 s
+ * @throws NoAnswer when nothing comes for 5 s, or after the first byte for 30 s; UserError when
+ *   the file cannot be written
  */
 export async function save(
   url: string,
@@ -105,6 +107,7 @@ export async function save(
     return hash.digest("hex");
   } catch (error) {
     signal.throwIfAborted();
+    throwIfUnwritten(file, error);
     throw new NoAnswer(`${url}: ${stalled.signal.aborted ? "silence" : reason(error)}`);
   } finally {
     clearTimeout(timer);
@@ -168,8 +171,20 @@ export function unpack(archive: string, member: string, target: string): Promise
       .then((code) =>
         code === 0 ? resolve() : reject(new Error(`tar ended with ${code} on ${member}`)),
       )
+      .catch((error: unknown) => {
+        throwIfUnwritten(target, error);
+        throw error;
+      })
       .catch(reject);
   });
+}
+
+/** What a stream says of its file names a call of the system; what fetch says, its cause alone. */
+function throwIfUnwritten(file: string, error: unknown): void {
+  if ((error as NodeJS.ErrnoException).syscall === undefined) return;
+  throw new UserError(
+    `${file} cannot be written: ${reasonOf(error)}; make room, or name another folder for programs by XDG_CACHE_HOME`,
+  );
 }
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
