@@ -75,10 +75,12 @@ function printError(error: unknown): void {
   process.stderr.write(`\nzoned: ${text}\n`);
 }
 
-/**
- * A file that cannot be read or written, a full disk: what the system says of it names the file.
- */
+/** What the system says of a disk that takes nothing more, of which it names no file. */
+const ofDisks = ["EDQUOT", "EIO", "ENOSPC"];
+
+/** A file that cannot be read or written: what the system says of it names the file. */
 function isOfTheSystem(error: unknown): boolean {
   const { code, syscall, path } = error as NodeJS.ErrnoException;
-  return code !== undefined && syscall !== undefined && path !== undefined;
+  if (code === undefined || syscall === undefined) return false;
+  return path !== undefined || ofDisks.includes(code);
 }

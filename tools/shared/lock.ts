@@ -14,8 +14,8 @@ export function tryLock(path: string): (() => void) | undefined {
   const mine = JSON.stringify(identityOf(process.pid));
   // Linked into place, so that a lock without its holder is never read.
   const draft = `${path}.${randomUUID()}`;
-  writeFileSync(draft, mine);
   try {
+    writeFileSync(draft, mine);
     for (;;) {
       if (linked(draft, path)) {
         return () => {

@@ -69,11 +69,21 @@ export const defaultState = join(checkout, ".local-azure");
 /**
  * Locks a folder, on which one command works at a time; returns what releases it.
  *
+ * @param isToGo where all of it will be removed, which makes room on a disk that has none for a lock
  * @throws UserError when another command has it
  */
-export function lockFolder(state: string): () => void {
+export function lockFolder(state: string, isToGo = false): () => void {
   const path = join(state, commandLock);
-  const release = tryLock(path);
+  let release: (() => void) | undefined;
+  try {
+    release = tryLock(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    if (isToGo && holderOf(path) === undefined) return () => undefined;
+    throw new UserError(
+      `the disk of ${state} is full, so that no command can work on it: make room, or remove the rehearsal as it is: npm stop -- --discard`,
+    );
+  }
   if (release) return release;
   throw new UserError(
     `another command works on ${state} (process ${holderOf(path)?.pid ?? "unknown"}): wait for it, or end it by Ctrl-C where it runs`,

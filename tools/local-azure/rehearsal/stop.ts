@@ -30,7 +30,7 @@ export async function stop(
     progress.line("nothing to stop: there is no rehearsal");
     return;
   }
-  const release = lockFolder(state);
+  const release = lockFolder(state, discard);
   try {
     const reason = discard ? "--discard was given" : await destroyAll(state, progress, signal);
     await progress.during("stopping the local Azure", async () => {

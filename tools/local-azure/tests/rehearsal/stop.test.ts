@@ -1,13 +1,15 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { stop } from "../../rehearsal/stop";
 import { lockFolder, takeFolder } from "../../rehearsal/state-folder";
+import { checkout, loadTypeScript } from "../../../shared/checkout";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
 import { environmentOfRun } from "../../../pulumi/run-processes";
+import { asRoot, describeUnless } from "../../../../tests/support/unless";
 
 let folder: string;
 let state: string;
@@ -124,4 +126,43 @@ it("keeps its hands off while another command works, and names it", async () => 
   );
   expect(existsSync(state)).toBe(true);
   release();
+});
+
+describeUnless(asRoot)("on a full disk", () => {
+  /** A small disk of its own, which a rehearsal has filled, in a process that sees it alone. */
+  function stopped(discard: boolean): string {
+    const program = `
+      const { writeFileSync, existsSync, readdirSync } = require("node:fs");
+      const { stop } = require("./tools/local-azure/rehearsal/stop");
+      const { takeFolder } = require("./tools/local-azure/rehearsal/state-folder");
+      const { Progress } = require("./tools/shared/progress");
+      const state = process.argv[1];
+      takeFolder(state);
+      try { writeFileSync(state + "/requests.jsonl", Buffer.alloc(1e6)); } catch {}
+      stop({ state, discard: ${discard} }, new Progress(process.stdout), new AbortController().signal).then(
+        () => console.log("is there: " + existsSync(state)),
+        (error) => console.log(error.name, error.message, readdirSync(state)),
+      );
+    `;
+    const { stdout, stderr } = spawnSync(
+      "unshare",
+      [
+        ...["--mount", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs "$0" && exec "$@"', folder],
+        ...[process.execPath, ...loadTypeScript, "-e", program, join(folder, "full")],
+      ],
+      { cwd: checkout, encoding: "utf8" },
+    );
+    return stdout + stderr;
+  }
+
+  it("removes everything with --discard, which makes room", () => {
+    expect(stopped(true)).toMatch(/removed without pulumi destroy.*is there: false/s);
+  });
+
+  it("says so without it, names what makes room, and leaves no drafts", () => {
+    const text = stopped(false);
+
+    expect(text).toMatch(/^UserError the disk of .* is full.*npm stop -- --discard/m);
+    expect(text).not.toContain("command.lock");
+  });
 });
