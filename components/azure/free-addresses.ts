@@ -22,7 +22,7 @@ function addressIn(
   return one?.properties?.privateIPAddress;
 }
 
-const addressOfInterface = (shown: Shown, machine: string): string | undefined =>
+export const addressOfInterface = (shown: Shown, machine: string): string | undefined =>
   addressIn(shown, ["NetworkInterface", `${machine}-nic`], "ipConfigurations");
 
 const addressOfBalancer = (shown: Shown, clusterName: string): string | undefined =>

@@ -1,5 +1,3 @@
-import { setTimeout as pause } from "node:timers/promises";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
@@ -28,6 +26,7 @@ import type { Settings } from "../settings/settings";
 import { type MachinePlan, machinesOf } from "../settings/topology";
 import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
 import type { PlacedMachine } from "./addresses";
+import { askBackend } from "./backend";
 import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./legacy-tokens";
 import { markLeft } from "./left-machines";
@@ -201,30 +200,16 @@ export async function observe(settings: Settings): Promise<Observed> {
   };
 }
 
-/** A backend in files is written anew with every step, and may be read while it is. */
-const attempts = 10;
-const pauseMilliseconds = 300;
-
 /**
  * Read by a function, not by a StackReference: that would copy all outputs into the state, and could
  * not be tried again.
  */
-async function readPreviousOutputs(
-  settings: Pick<Settings, "apiProxy">,
-  attempt = 1,
-): Promise<Previous> {
-  try {
-    const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {
-      name: stackName(),
-    });
-    return {
-      outputs: outputs?.cluster as PreviousOutputs | undefined,
-      kubeconfig: outputs?.kubeconfig && throughProxy(outputs.kubeconfig, settings.apiProxy),
-      placed: outputs?.machines ?? [],
-    };
-  } catch (error) {
-    if (attempt === attempts) throw error;
-    await pause(pauseMilliseconds);
-    return readPreviousOutputs(settings, attempt + 1);
-  }
+async function readPreviousOutputs({ apiProxy }: Pick<Settings, "apiProxy">): Promise<Previous> {
+  const name = stackName();
+  const outputs = await askBackend<Record<string, any>>("readStackOutputs", { name });
+  return {
+    outputs: outputs?.["cluster"],
+    kubeconfig: outputs?.["kubeconfig"] && throughProxy(outputs["kubeconfig"], apiProxy),
+    placed: outputs?.["machines"] ?? [],
+  };
 }

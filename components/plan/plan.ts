@@ -26,6 +26,7 @@ import { observe, type Observed } from "./observe";
 import { privateApiWarnings } from "./private-api";
 import { proxyRollOutProblems } from "./proxy-roll-out";
 import { refuse } from "./refuse";
+import { unfinishedJoinProblems } from "./unfinished-joins";
 import { checkSnapshot } from "./wanted-snapshot";
 
 /** All that is known before the first resource is registered. */
@@ -170,9 +171,11 @@ async function check(observed: Observed, decision: Decision) {
   const deallocated = await getDeallocations(resized, azure.machines, settings, connection);
   const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
   const proxyProblems = isStopped ? [] : await proxyRollOutProblems(proxyArgs);
-  // What is not well is not asked for its version.
+  // What is not well is not asked for its version or its members.
   const isWell = !isStopped && gate.problems.length === 0;
-  const etcdProblems = isWell ? await etcdVersionProblems(gateArgs) : [];
+  const etcdProblems = isWell
+    ? [...(await etcdVersionProblems(gateArgs)), ...(await unfinishedJoinProblems(gateArgs))]
+    : [];
   const isLiving = initialization.exists && !initialization.isRestoring;
   const reach = await privateApiWarnings({
     settings,
