@@ -25,6 +25,8 @@ export interface ClusterHealth {
   readonly areEtcds?: boolean;
   /** By control plane, what is wrong with it; one that is well is not listed. */
   readonly unhealthy: ReadonlyMap<string, readonly string[]>;
+  /** How many members etcd lists; undefined where nobody was asked. */
+  readonly members?: number;
   /** Names of etcd members that do not answer, of what is no Node any more. */
   readonly dead?: readonly string[];
 }
@@ -175,9 +177,11 @@ async function getHealthOnce(
     const well = all.filter(({ name, isGone }) => !isGone && reasons.get(name)!.length === 0);
     const strangers = [];
     const dead = [];
+    let count: number | undefined;
     for (const { name: by } of all.length > 1 ? well : []) {
       try {
         const { members, unhealthy } = await getEtcdMembers(api, by);
+        count = members.length;
         for (const member of members) {
           const owner = all.find((one) => isMember(one, member));
           if (owner === undefined) {
@@ -197,6 +201,7 @@ async function getHealthOnce(
       problems: [...managerProblems(machines, api.now), ...strangers],
       areEtcds: strangers.length > 0,
       unhealthy: new Map([...reasons].filter(([, some]) => some.length > 0)),
+      members: count,
       dead,
     };
   } finally {

@@ -215,7 +215,7 @@ function azureReasons(name: string, { machines }: Pick<AzureState, "machines">):
 
 function refusal(
   args: GateArgs,
-  { problems, areEtcds = false }: ClusterHealth,
+  { problems, areEtcds = false, members = 0 }: ClusterHealth,
   sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
 ): string {
   const { changes, settings, azure, now } = args;
@@ -236,9 +236,13 @@ function refusal(
     ...(off.length > 0 ? [`start what is off: ${startCommand(groupWord(settings), off)}`] : []),
     ...(sick.length > 0
       ? [
-          "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
-            `(az vm delete --resource-group ${groupWord(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
-            "unless it is an upgrade that some machines have made, and pulumi up is run",
+          // Of two members, or beside another one that is not well, it takes etcd's majority with it.
+          sick.length === 1 && members > 2 && problems.length === 0
+            ? "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
+              `(az vm delete --resource-group ${groupWord(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
+              "unless it is an upgrade that some machines have made, and pulumi up is run"
+            : "bring what is named back to health, and delete no VM meanwhile, which may cost etcd its majority; where a step has not ended well, " +
+              "pulumi up without this change goes on with it",
         ]
       : []),
     ...(problems.some((text) => text.includes(accessSetting))

@@ -416,6 +416,14 @@ describe("etcd's own list", () => {
     ]);
   });
 
+  it("counts also those that are not well, and none where nobody can be asked", async () => {
+    objects.nodes[2]!.status = ready("False", "it is ill");
+    expect((await getClusterHealth(kubeconfig, controlPlanes)).members).toBe(3);
+
+    for (const node of objects.nodes) node.status = ready("False", "it is ill");
+    expect((await getClusterHealth(kubeconfig, controlPlanes)).members).toBeUndefined();
+  });
+
   it("is asked where a control plane is well, and of nobody else", async () => {
     objects.nodes[0]!.status = ready("False", "it is ill");
     await ask();

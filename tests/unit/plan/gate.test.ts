@@ -31,6 +31,8 @@ interface Scene {
   readonly sick?: string;
   readonly problems?: readonly string[];
   readonly areEtcds?: boolean;
+  /** How many members etcd lists. */
+  readonly members?: number;
   /** How many the last update that ended well had; none where there was no such update. */
   readonly had?: number;
 }
@@ -85,6 +87,7 @@ const decide = (scene: Scene) =>
   decideGate(args(scene), {
     problems: scene.problems ?? [],
     areEtcds: scene.areEtcds,
+    members: scene.members ?? 3,
     unhealthy: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
   });
 
@@ -133,6 +136,17 @@ it.each`
   expect(problems).toHaveLength(1);
   expect(repairFirst).toBeUndefined();
   for (const text of says) expect(problems[0]).toContain(text);
+});
+
+it.each<[string, Scene]>([
+  ["two are sick", { sick: "cp-2 cp-3" }],
+  ["etcd has two members", { machines: "well well", sick: "cp-2", members: 2, had: 2 }],
+  ["etcd has another member of no machine", { sick: "cp-3", problems: ["a stranger"], members: 4 }],
+])("has nobody delete a VM that etcd's majority may need, as where %s", (_, scene) => {
+  const { problems } = decide(scene);
+
+  expect(problems[0]).toMatch(/bring what is named back to health, and delete no VM meanwhile/);
+  expect(problems[0]).not.toContain("az vm delete");
 });
 
 it("asks nobody of an only control plane that is off, and that this update starts", async () => {
