@@ -102,7 +102,12 @@ export function decide(observed: Observed): Decision {
   const cas = planCas({ ...rotation, workers, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);
-  const federation = planFederation(settings, issuers.isKnownToEntra, current);
+  const federation = planFederation(
+    settings,
+    issuers.isKnownToEntra,
+    current,
+    observed.loginProblem,
+  );
   const spec: ClusterSpec = {
     settings,
     apiName: observed.apiName,

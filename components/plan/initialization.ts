@@ -53,8 +53,8 @@ type Wanted = Pick<
  * Decides from what Azure and the stack's outputs remember whether the cluster exists, and refuses
  * what would lose it.
  *
- * Both memories are needed: outputs are written only by an update that ended well, and Azure forgets
- * a machine that was deleted.
+ * Both memories are needed: outputs are written only by an update whose steps ended well, and Azure
+ * forgets a machine that was deleted.
  *
  * @param now when this program started, as ISO 8601
  */

@@ -6,7 +6,8 @@ import { MachinePlan } from "../settings/topology";
 import { MachineRecord } from "../machine/machine-record";
 
 /**
- * What an earlier update that ended well wrote into the stack's outputs, where no cleanup of tags removes it.
+ * What an earlier update whose steps ended well wrote into the stack's outputs, where no cleanup of tags removes it.
+ * Add-ons and deletions come after that, and may have failed.
  */
 export interface PreviousOutputs {
   /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */

@@ -34,6 +34,7 @@ import type { PreviousOutputs } from "./machine-changes";
 import { plannedResources } from "./planned-resources";
 import { newKinds } from "./policies";
 import { refuse } from "./refuse";
+import { getLoginProblem } from "./token-logins";
 
 /** What the last update that succeeded left in this stack's outputs. */
 export interface Previous {
@@ -71,6 +72,8 @@ export interface Observed {
   /** Upstream's manifests by path; or why they cannot be had. */
   readonly manifests: ReadonlyMap<string, string> | string;
   readonly legacyTokens: LegacyTokens;
+  /** Why the cluster's identity has to stay on control planes. */
+  readonly loginProblem?: string;
   /** What the subscription and the login lack for what is new, and a new stack also of images. */
   readonly missing: readonly string[];
   /** What others have to do beside an update. */
@@ -111,6 +114,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     policies,
     manifests,
     legacyTokens,
+    loginProblem,
     workloads,
     registries,
   ] = await Promise.all([
@@ -180,6 +184,12 @@ export async function observe(settings: Settings): Promise<Observed> {
       kubeconfig: previous.kubeconfig,
       now,
     }),
+    found.then((answer) =>
+      getLoginProblem({
+        ...{ settings, previous: previous.outputs, azure: answer, now },
+        kubeconfig: previous.kubeconfig,
+      }),
+    ),
     getWorkloadClients(settings, connection),
     getRegistries(settings, connection),
   ]);
@@ -192,6 +202,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       ...places,
       missing,
       legacyTokens,
+      loginProblem,
       workloads,
       diskEncryption,
       registries,

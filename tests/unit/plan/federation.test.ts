@@ -22,7 +22,12 @@ it.each([
   ],
 ] as const)("%s", (_, machineIdentity, issuers, previous, expected) => {
   const isKnownToEntra = issuers[0] === entras;
-  const { isUsed, isOnMachines } = planFederation({ machineIdentity }, isKnownToEntra, previous);
+  const { isUsed, isOnMachines } = planFederation(
+    { machineIdentity },
+    isKnownToEntra,
+    previous,
+    undefined,
+  );
 
   expect([isUsed, isOnMachines]).toEqual(expected);
 });
@@ -30,8 +35,17 @@ it.each([
 it("says that another update has to follow, and only then", () => {
   const settings = { machineIdentity: false };
   const said = [undefined, {}, { isFederated: true } as const].map(
-    (previous) => planFederation(settings, true, previous).message,
+    (previous) => planFederation(settings, true, previous, undefined).message,
   );
 
   expect(said).toEqual([undefined, expect.stringMatching(/Run pulumi up again/), undefined]);
+});
+
+it("leaves the identity where it is while the pods are not known to log in without it, and says why", () => {
+  const settings = { machineIdentity: false };
+  const before = { isFederated: true } as const;
+  const { message, ...federation } = planFederation(settings, true, before, "nobody answers");
+
+  expect(federation).toEqual({ isUsed: true, isOnMachines: true });
+  expect(message).toMatch(/leaves the cluster's identity .*: nobody answers\. Run pulumi up again/);
 });
