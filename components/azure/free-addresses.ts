@@ -6,6 +6,7 @@ import type { AzureConnection } from "./connection";
 import { type ExistingNetwork, keyOf, networkVersion, subnetIdOf } from "./existing-network";
 import { apiBalancerName } from "./resource-names";
 import { type Shown, shownAs } from "./shown";
+import { isOfThisStack } from "./stack-tag";
 
 /** Azure keeps the first four addresses of a subnet, and its last. */
 const first = 4n;
@@ -27,6 +28,21 @@ export const addressOfInterface = (shown: Shown, machine: string): string | unde
 
 const addressOfBalancer = (shown: Shown, clusterName: string): string | undefined =>
   addressIn(shown, ["LoadBalancer", apiBalancerName(clusterName)], "frontendIPConfigurations");
+
+/** Where this stack's interfaces are, by the machine that each was made for, whether or not the outputs know it. */
+export function interfaceAddresses(
+  shown: Shown,
+  { clusterName, resourceGroup }: Pick<Settings, "clusterName" | "resourceGroup">,
+): { readonly name: string; readonly address: string }[] {
+  const key = shownAs("azure-native:network:NetworkInterface", `${clusterName}-`);
+  return [...shown]
+    .filter(([one, resource]) => one.startsWith(key) && (!resourceGroup || isOfThisStack(resource)))
+    .flatMap(([, resource]) => {
+      const [, name] = /^(.+)-nic$/.exec(resource.name) ?? [];
+      const address = name && addressOfInterface(shown, name);
+      return name && address ? [{ name, address }] : [];
+    });
+}
 
 /** Whether a machine has an interface; one outlives its machines. */
 export const hasInterface = (shown: Shown, machine: string): boolean =>

@@ -1,7 +1,7 @@
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, zoneLabelOf } from "../settings/topology";
 
-/** Where a machine is, by the stack's outputs. */
+/** Where a machine is, by the stack's outputs or by its interface in Azure. */
 export interface PlacedMachine {
   readonly name: string;
   readonly address: string;
@@ -15,16 +15,22 @@ export interface PlacedMachine {
  * An interface outlives its machines and waits for none of them, so that another subnet or address
  * would be that of every machine at once: etcd would lose its majority, and what runs on workers its
  * network before it is drained. And Azure gives nobody an address that another interface has, which
- * goes at the end of an update.
+ * goes at the end of an update: also one that only an update which has not ended knew.
+ *
+ * @param found where interfaces are
+ * @param remembered where machines of a living cluster are; nothing while there is none, which may move
  */
 export function addressProblems(
   machines: readonly Pick<MachinePlan, "name" | "address" | "zone">[],
-  placed: readonly PlacedMachine[],
+  found: readonly PlacedMachine[],
+  remembered: readonly PlacedMachine[] | undefined,
   settings: Pick<Settings, "location">,
 ): string[] {
+  const unknown = found.filter(({ name }) => !remembered?.some((one) => one.name === name));
+  const placed = [...(remembered ?? []), ...unknown];
   const moves = machines.flatMap(({ name, address, zone: number }) => {
     const zone = zoneLabelOf(settings, number);
-    const before = placed.find((one) => one.name === name);
+    const before = remembered && placed.find((one) => one.name === name);
     if (before !== undefined && before.address !== address) {
       return [`${name} would move from ${before.address} to ${address}`];
     }

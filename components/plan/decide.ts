@@ -1,5 +1,5 @@
 import { type DiskClass, planDiskClasses } from "../azure/disk-classes";
-import { hasBalancer, hasInterface } from "../azure/free-addresses";
+import { hasBalancer, hasInterface, interfaceAddresses } from "../azure/free-addresses";
 import { type Hardware, hardwareOf } from "../azure/hardware";
 import { imageWarnings, isOfGallery } from "../azure/image-offers";
 import { offerProblems } from "../azure/offers";
@@ -165,10 +165,15 @@ export function decide(observed: Observed): Decision {
       ...(exists
         ? [
             ...fixedProblems(settings, fixedInAzure(azure, settings)),
-            ...addressProblems(machines, previous.placed, settings),
             ...versionProblems(observed, { controlPlanes, created, changes, current }),
           ]
         : []),
+      ...addressProblems(
+        machines,
+        interfaceAddresses(azure.shown, settings),
+        exists ? previous.placed : undefined,
+        settings,
+      ),
       ...(keys.problem === undefined ? [] : [keys.problem]),
       ...network.letter,
     ],

@@ -29,6 +29,8 @@ interface Scene {
   readonly machines?: readonly string[];
   /** Those of them that are off. */
   readonly off?: readonly string[];
+  /** Interfaces that Azure has. */
+  readonly interfaces?: readonly (readonly [name: string, address: string])[];
   /** Tags of the first machine and of its step. */
   readonly tags?: Readonly<Record<string, string>>;
   readonly stepTags?: Readonly<Record<string, string>>;
@@ -109,6 +111,13 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/virtualMachines")) return { value: machines.map(vm) };
     if (path === "/subscriptions") return { value: [{ subscriptionId, tenantId: "tenant" }] };
     if (/^\/subscriptions\/[^/]+$/.test(path)) return { state: "Enabled" };
+    if (path.endsWith("/networkInterfaces")) {
+      const value = (scene.interfaces ?? []).map(([name, privateIPAddress]) => ({
+        name,
+        properties: { ipConfigurations: [{ properties: { privateIPAddress } }] },
+      }));
+      return { value };
+    }
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
     const inSpoke = networkAnswer(path);
     if (inSpoke !== undefined) return inSpoke;
@@ -239,7 +248,35 @@ it("orders a control plane anew that has left etcd, though Azure has it as it sh
   }
 });
 
+const wanted = machinesOf(validSettings).at(-1)!;
+
+it.each<[string, Scene]>([
+  ["its own interface", { ...living, interfaces: [[`${wanted.name}-nic`, wanted.address]] }],
+  ["what is no machine's", { ...living, interfaces: [["zoned-test-other", wanted.address]] }],
+  [
+    "an interface that moves, of a cluster that is not there yet",
+    { location: "westeurope", interfaces: [[`${wanted.name}-nic`, "172.16.1.99"]] },
+  ],
+])("gives a machine its address beside %s", async (_, scene) => {
+  expect((await plan(scene)).workers.at(-1)!.address).toBe(wanted.address);
+});
+
+const left = ["zoned-test-gpu-1-nic", wanted.address] as const;
+const taken = new RegExp(
+  `${wanted.name} would get ${wanted.address.replaceAll(".", "\\.")}, which zoned-test-gpu-1 has`,
+);
+
 it.each<[string, Scene, RegExp]>([
+  [
+    "an address that an interface has which a first update has left",
+    { location: "westeurope", interfaces: [left] },
+    taken,
+  ],
+  [
+    "an address that an interface has which no outputs know",
+    { isRemembered: true, interfaces: [left], machines: names.slice(0, -1) },
+    taken,
+  ],
   ["an older version", { stepTags: { kubernetes: "1.99.0" } }, /cannot go back/],
   [
     "another region than that of its resource group, which no outputs remember yet",
