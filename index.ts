@@ -65,6 +65,7 @@ export = async () => {
       workloadIdentities,
       certificates,
       nodeAddOns,
+      kubeconfig,
       controlPlaneJoins: controlPlanes.map(({ step }) => step),
       joins: members.map(({ step }) => step),
     },

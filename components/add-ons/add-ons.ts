@@ -35,10 +35,12 @@ export interface AddOnsArgs {
   };
   readonly certificates: Pick<Certificates, "cluster">;
   readonly apiServer: ApiServer;
+  /** Secret. */
+  readonly kubeconfig: pulumi.Input<string>;
   /** Text of upstream's files by path. */
   readonly manifests: ReadonlyMap<string, string>;
   /** In a living cluster a change waits until all machines are what they shall be. */
-  readonly initialization: { readonly exists: boolean };
+  readonly initialization: { readonly id: string; readonly exists: boolean };
   readonly diskClasses: readonly DiskClass[];
   readonly diskEncryptionSet?: DiskEncryptionSet;
   readonly nodeAddOns: NodeAddOns;
@@ -70,7 +72,7 @@ export class AddOns extends pulumi.ComponentResource {
       parent: this,
       dependsOn: exists ? [...joins] : [initial!],
     });
-    const awaited: (NodeAddOns | KubeProxy | DiskDriver)[] = [nodeAddOns, kubeProxy];
+    const awaited: (NodeAddOns | KubeProxy | DiskDriver | Reboots)[] = [nodeAddOns, kubeProxy];
 
     if (settings.cloudProvider || settings.diskDriver) {
       const cloudConfig = new CloudConfig("cloud-config", args, atOnce);
@@ -110,19 +112,22 @@ export class AddOns extends pulumi.ComponentResource {
       });
     }
     if (settings.reboots) {
-      new Reboots(
-        "reboots",
-        { settings, window: settings.reboots },
-        { parent: this, dependsOn: [nodeAddOns, ...joins] },
+      awaited.push(
+        new Reboots(
+          "reboots",
+          { settings, window: settings.reboots },
+          { parent: this, dependsOn: [nodeAddOns, ...joins] },
+        ),
       );
     }
     new RollOut(
       "roll-out",
       {
         targets: awaited.flatMap(({ targets }) => targets),
-        machines: [...machineRecords].map(
+        runs: [...machineRecords].map(
           ([machine, { bootstrapRequestedAt }]) => `${machine}/${bootstrapRequestedAt}`,
         ),
+        kubeconfig: args.kubeconfig,
       },
       { parent: this, dependsOn: [...awaited, ...joins] },
     );

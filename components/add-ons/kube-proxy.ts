@@ -14,13 +14,11 @@ import {
 } from "../kubeadm/kube-proxy";
 import { serverOf } from "../api-server";
 import type { Settings } from "../settings/settings";
-import { RollOutTarget } from "./roll-out";
+import { skipAwait } from "./objects";
+import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "kube-proxy";
 const namespace = "kube-system";
-
-/** Long enough for hundreds of nodes, one after another. */
-const rollOutLimit = "4h";
 
 /**
  * In a mode that stays, rules are there from before; a kube-proxy that cannot run ends within these
@@ -45,7 +43,10 @@ export interface KubeProxyArgs {
     Settings,
     "podCidr" | "proxyMode" | "proxyScheduler" | "kubeProxy" | "kubernetesVersion"
   >;
+  readonly initialization: { readonly id: string };
   readonly apiServer: ApiServer;
+  /** Secret. */
+  readonly kubeconfig: pulumi.Input<string>;
 }
 
 /**
@@ -61,7 +62,7 @@ export class KubeProxy extends pulumi.ComponentResource {
 
   constructor(resourceName: string, args: KubeProxyArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:KubeProxy", resourceName, {}, opts);
-    const { settings, apiServer } = args;
+    const { settings, initialization, apiServer, kubeconfig } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const annotations = { "pulumi.com/patchForce": "true" };
 
@@ -107,19 +108,23 @@ export class KubeProxy extends pulumi.ComponentResource {
     };
     const daemonSet = new DaemonSetPatch(
       `${resourceName}-daemon-set`,
-      { metadata: { name, namespace, annotations }, spec },
       {
-        ...child,
-        dependsOn: [configMap],
-        customTimeouts: { create: rollOutLimit, update: rollOutLimit },
+        metadata: { name, namespace, annotations: { ...annotations, [skipAwait]: "true" } },
+        spec,
       },
+      { ...child, dependsOn: [configMap] },
+    );
+    this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
+    const rollOut = new RollOut(
+      `${resourceName}-roll-out`,
+      { targets: this.targets, runs: [initialization.id], kubeconfig },
+      { ...child, dependsOn: [daemonSet] },
     );
     new ConfigMapPatch(
       `${resourceName}-kubeadm-config`,
       { metadata: { name, namespace, annotations }, data: { "config.conf": configuration } },
-      { ...child, dependsOn: [daemonSet] },
+      { ...child, dependsOn: [rollOut] },
     );
-    this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
     this.registerOutputs();
   }
 }

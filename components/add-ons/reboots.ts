@@ -6,6 +6,8 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Reboots as Window, Settings } from "../settings/settings";
 import { kuredImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
+import { skipAwait } from "./objects";
+import { RollOutTarget } from "./roll-out";
 
 const name = "kured";
 const namespace = "kube-system";
@@ -46,6 +48,9 @@ export interface RebootsArgs {
  * @see https://kured.dev/docs/configuration/
  */
 export class Reboots extends pulumi.ComponentResource {
+  /** What to await once all machines have joined. */
+  readonly targets: readonly RollOutTarget[];
+
   constructor(resourceName: string, args: RebootsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Reboots", resourceName, {}, opts);
     const child = { parent: this, dependsOn: opts?.dependsOn };
@@ -84,17 +89,16 @@ export class Reboots extends pulumi.ComponentResource {
       { metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects: subjectsOf(metadata) },
       child,
     );
+    const spec = {
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: podSpec(args) },
+    };
     new DaemonSet(
       `${resourceName}-daemon-set`,
-      {
-        metadata,
-        spec: {
-          selector: { matchLabels: labels },
-          template: { metadata: { labels }, spec: podSpec(args) },
-        },
-      },
+      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
       { ...child, dependsOn: [account, ...rights, role, binding] },
     );
+    this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
     this.registerOutputs();
   }
 }

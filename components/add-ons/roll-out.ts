@@ -1,15 +1,11 @@
-import { createHash } from "node:crypto";
-
-import { DaemonSetPatch, DeploymentPatch } from "@pulumi/kubernetes/apps/v1";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { RolledOut } from "../cluster/roll-out";
+import { digest } from "../digest";
 import { ManifestObject } from "./objects";
 
 /** Something that was applied before it could run, and is awaited later. */
-export interface RollOutTarget {
-  readonly kind: "DaemonSet" | "Deployment";
-  readonly namespace: string;
-  readonly name: string;
+export interface RollOutTarget extends RolledOut {
   /** As it was applied. It is awaited again when this changes. */
   readonly spec: unknown;
 }
@@ -23,42 +19,29 @@ export const targetOf = ({ kind, metadata, spec }: ManifestObject): RollOutTarge
 
 export interface RollOutArgs {
   readonly targets: readonly RollOutTarget[];
-  /** The machines it runs on, each with the run of its step. It is awaited again for a new one. */
-  readonly machines: readonly string[];
+  /** What it follows, of machines each with the run of its step. It is awaited again for a new one. */
+  readonly runs: readonly string[];
+  /** Secret. */
+  readonly kubeconfig: pulumi.Input<string>;
 }
 
 /**
- * Ends when every target's pods are ready.
+ * Ends when every target's pods are ready, on all machines that are.
  *
- * The Kubernetes provider waits for whatever it changes, so this changes an annotation on each: it
- * names what the roll-out was last awaited for. The annotation that made the provider not wait
- * belongs to the object's other resource, and counts for that one only.
+ * The Kubernetes provider would wait for machines that are off, dead or about to be removed too, and
+ * for ten minutes however many there are; so whatever runs on every machine is applied without waiting.
+ * Written without a closure, which would put a copy of the code into the state.
  */
-export class RollOut extends pulumi.ComponentResource {
-  constructor(name: string, args: RollOutArgs, opts?: pulumi.ComponentResourceOptions) {
-    super("zoned:index:RollOut", name, {}, opts);
-    const { targets, machines } = args;
-    const child = { parent: this, dependsOn: opts?.dependsOn };
-
-    for (const target of targets) {
-      const Patch = target.kind === "DaemonSet" ? DaemonSetPatch : DeploymentPatch;
-      new Patch(
-        `${name}-${target.name}`,
-        {
-          metadata: {
-            namespace: target.namespace,
-            name: target.name,
-            annotations: {
-              "zoned/awaited-for": digest([target.spec, [...machines].sort()]),
-            },
-          },
-        },
-        child,
-      );
-    }
-    this.registerOutputs();
+export class RollOut extends pulumi.CustomResource {
+  constructor(name: string, args: RollOutArgs, opts: pulumi.CustomResourceOptions) {
+    const { targets, runs, kubeconfig } = args;
+    const props = {
+      targets: targets.map(({ spec: _, ...target }) => target),
+      awaitedFor: digest([targets, [...runs].sort()]),
+      kubeconfig,
+      __provider:
+        'exports.handler = () => require(process.cwd() + "/components/add-ons/roll-out-provider.cjs");',
+    };
+    super("pulumi-nodejs:dynamic/zoned:RollOut", name, props, opts);
   }
 }
-
-const digest = (of: unknown): string =>
-  createHash("sha256").update(JSON.stringify(of)).digest("hex").slice(0, 16);

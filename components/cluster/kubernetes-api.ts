@@ -11,6 +11,7 @@ interface Condition {
   readonly type: string;
   readonly status: string;
   readonly message?: string;
+  readonly lastTransitionTime?: string;
 }
 
 interface ContainerStatus {

@@ -31,7 +31,7 @@ interface ProxyRollOutArgs {
 /**
  * Why kube-proxy must not be changed now, one sentence for each machine whose kubelet is silent: its
  * pod cannot be replaced, and is the one that may be unavailable, so that no other machine's would
- * be until the roll-out's time is up. An API that does not answer says nothing of them.
+ * be, and machines would go on with two configurations. An API that does not answer says nothing of them.
  */
 export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<string[]> {
   const { settings, previous, changes, retained, kubeconfig, now } = args;

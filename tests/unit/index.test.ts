@@ -32,7 +32,7 @@ it("protects the resource group as the settings say, and deletes it before the r
 it.each<[string, string, string[]]>([
   [
     "the end, which sees all pods ready, waits for every machine",
-    "roll-out-kube-proxy",
+    "roll-out",
     [...steps("cp", 1, 2, 3), ...steps("workers", 1, 2, 3)],
   ],
   [
@@ -115,7 +115,9 @@ describe("in a resource group that exists already", () => {
   });
 
   it("lets memberships go with the API's balancer, without a drain", () => {
-    const members = made.requests.filter(({ type }) => type.includes("/zoned:"));
+    const members = made.requests.filter(({ type }) =>
+      /\/zoned:(Membership|DrainBeforeResize)$/.test(type),
+    );
 
     expect(members.length).toBeGreaterThan(6);
     for (const { name, opts } of members) {

@@ -144,7 +144,9 @@ describe("a machine that leaves", () => {
     await cloud.stack.configure({ ...small, ...workers(3) });
     const run = asPlanned(await cloud.stack.up());
 
-    expect(run.stdout).toMatch(/would replace zoned-dev-workers-3: it runs, and the cluster has no/);
+    expect(run.stdout).toMatch(
+      /would replace zoned-dev-workers-3: it runs, and the cluster has no/,
+    );
     expect(await nodes()).toContain("workers-3");
   });
 
@@ -206,6 +208,22 @@ describe("a machine that leaves", () => {
     succeeded(await cloud.stack.up("--skip-preview"));
 
     expect(await nodes()).toEqual(["cp-1", "cp-2", "cp-3", "workers-1"]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+  });
+
+  it("leaves by its pool's count when it is off, in one update", async () => {
+    await up(workers(2, "Standard_B2ms"));
+    await cloud.inGroup("POST", `${machine("workers-2")}/deallocate`);
+    await cloud.kubectl(
+      ...["wait", "node/zoned-dev-workers-2", "--for", "condition=Ready=Unknown"],
+      ...["--timeout", "60s"],
+    );
+
+    expect(await up(workers(1, "Standard_B2ms"))).toEqual([
+      "Node workers-2 deleted",
+      "VM workers-2 deleted",
+    ]);
+
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 

@@ -161,6 +161,21 @@ describe("a cluster of which machines are off", () => {
     expect(await ready()).toEqual(["cp-1", "workers-1"]);
   });
 
+  it("has another one made and removed beside one that is off, for which nothing is waited", async () => {
+    const three = { ...changed, workerPools: [{ ...wide, count: 3 }] };
+    await cloud.stack.configure(three);
+
+    const made = await written(async () => asPlanned(await cloud.stack.up()));
+
+    expect(made).toEqual(["PUT workers-3", "PUT workers-3/bootstrap"]);
+    expect(await ready()).toEqual(["cp-1", "workers-1", "workers-3"]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+    await cloud.stack.configure(changed);
+    const removed = await written(async () => asPlanned(await cloud.stack.up()));
+    expect(removed).toEqual(["DELETE workers-3"]);
+    expect(await ready()).toEqual(["cp-1", "workers-1"]);
+  });
+
   it("refuses what would run a step on one that is off, and says how to start it", async () => {
     const kubeadm = { ...changed.kubeadm, kubeletExtraArgs: { "max-pods": "100" } };
     await cloud.stack.configure({ ...changed, kubeadm });

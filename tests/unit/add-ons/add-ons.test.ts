@@ -71,9 +71,10 @@ async function build(given: Change) {
           key: pulumi.secret("its key"),
         },
       },
-      initialization: { exists: given.initialized ?? false },
+      initialization: { id: "1-then", exists: given.initialized ?? false },
       diskClasses: diskClasses(settings.zones),
       nodeAddOns,
+      kubeconfig: pulumi.secret("k"),
       controlPlaneJoins: [controlPlaneJoin, second, third],
       joins: [controlPlaneJoin, second, third, workerJoin],
       machineRecords: new Map(
@@ -108,7 +109,6 @@ describe("the add-ons", () => {
       "ConfigMap kube-proxy",
       expect.stringMatching(/^ConfigMap kube-proxy-\w+$/),
       "ConfigMap zoned-maintenance",
-      "DaemonSet kube-proxy",
       "DaemonSet kube-proxy",
       "Role zoned-maintenance",
       "RoleBinding zoned-maintenance",
@@ -249,54 +249,77 @@ describe("kube-proxy", () => {
 });
 
 describe("the roll-out", () => {
-  const patches = async (change: Change) => {
+  const rollOut = async (change: Change) => {
     const built = await build(change);
-    const all = await built.recorder.of("kubernetes:apps/v1:DaemonSetPatch");
-    return { ...built, patches: all.filter(({ name }) => name.startsWith("roll-out-")) };
+    const all = await built.recorder.of("pulumi-nodejs:dynamic/zoned:RollOut");
+    const found = all.find(({ name }) => name === "roll-out")!;
+    const targets = found.inputs.targets.map(({ name }: { name: string }) => name) as string[];
+    return { ...built, found, targets };
   };
   const awaitedFor = async (change: Change) =>
-    (await patches(change)).patches.map(
-      ({ inputs }) => inputs.metadata.annotations["zoned/awaited-for"],
-    );
+    (await rollOut(change)).found.inputs.awaitedFor as string;
 
-  it("is awaited at the end, for all that was applied before there were machines", async () => {
-    const { patches: found, workerJoin } = await patches({});
+  it("is awaited at the end, for all that runs on every machine", async () => {
+    const { found, targets, workerJoin } = await rollOut({
+      settings: { reboots: { days: ["sun"], from: "02:00", to: "05:00" } },
+    });
 
-    expect(found.map(({ inputs }) => inputs.metadata.name)).toEqual([
-      "kube-flannel-ds",
-      "cloud-node-manager",
-      "kube-proxy",
-    ]);
-    for (const patch of found) {
-      expect(await dependenciesOf(patch)).toContain(workerJoin);
-      expect(patch.inputs.metadata.annotations).not.toHaveProperty(["pulumi.com/skipAwait"]);
-    }
+    expect(targets).toEqual(["kube-flannel-ds", "cloud-node-manager", "kube-proxy", "kured"]);
+    expect(await dependenciesOf(found)).toContain(workerJoin);
   });
 
   itWith(manifests.canal, "is awaited for Canal's controller too", async (texts) => {
-    const { recorder } = await patches({ settings: { cni: "canal" }, manifests: texts });
+    const { found } = await rollOut({ settings: { cni: "canal" }, manifests: texts });
 
-    const deployment = await recorder.only("kubernetes:apps/v1:DeploymentPatch");
-
-    expect(deployment.inputs.metadata).toMatchObject({
+    expect(found.inputs.targets).toContainEqual({
+      kind: "Deployment",
       namespace: "kube-system",
       name: "calico-kube-controllers",
     });
   });
 
   itWith(
+    [...manifests.canal, ...manifests.diskDriver],
+    "is left to it alone: the provider would wait for machines that are off, dead or leaving",
+    async (texts) => {
+      const { recorder } = await build({
+        settings: {
+          ...{ cni: "canal", diskDriver: true },
+          reboots: { days: ["sun"], from: "02:00", to: "05:00" },
+        },
+        manifests: texts,
+      });
+
+      const onEveryMachine = (await recorder.objects()).filter(
+        ({ inputs }) => inputs.kind === "DaemonSet",
+      );
+
+      expect(onEveryMachine.map(({ inputs }) => inputs.metadata.name).sort()).toEqual([
+        ...["canal", "cloud-node-manager", "csi-azuredisk-node", "kube-proxy", "kured"],
+      ]);
+      for (const { inputs } of onEveryMachine) {
+        expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
+      }
+    },
+  );
+
+  it("knows the administrator's kubeconfig, as a secret", async () => {
+    const { found } = await rollOut({});
+
+    expect(Object.keys(found.inputs.kubeconfig)).toContain("value");
+  });
+
+  itWith(
     manifests.diskDriver,
     "is awaited for the disk driver on every machine, and only then",
     async (texts) => {
-      const { recorder, patches: found } = await patches({
+      const { found, targets } = await rollOut({
         settings: { diskDriver: true },
         manifests: texts,
       });
 
-      expect(found.map(({ inputs }) => inputs.metadata.name)).toContain("csi-azuredisk-node");
-      const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
-      expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
-      const waitsFor = (await dependenciesOf(found.at(-1)!)).map((one) => one.constructor.name);
+      expect(targets).toContain("csi-azuredisk-node");
+      const waitsFor = (await dependenciesOf(found)).map((one) => one.constructor.name);
       expect(waitsFor).toContain("DiskDriver");
     },
   );
@@ -304,15 +327,13 @@ describe("the roll-out", () => {
   it("is awaited again for another machine or another specification, and else is not", async () => {
     const first = await awaitedFor({});
 
-    expect(await awaitedFor({ runs: { b: "1", a: "1" } })).toEqual(first);
-    const replaced = await awaitedFor({ runs: { a: "1", b: "2" } });
-    expect(replaced[0]).not.toBe(first[0]);
-    expect(replaced[1]).not.toBe(first[1]);
-    const [flannel, nodeManager] = await awaitedFor({ apiName: "other.example" });
-    expect(flannel).not.toBe(first[0]);
-    expect(nodeManager).not.toBe(first[1]);
-    const switched = await awaitedFor({ settings: { proxyMode: "nftables" } });
-    expect(switched.slice(0, 2)).toEqual(first.slice(0, 2));
-    expect(switched[2]).not.toBe(first[2]);
+    expect(await awaitedFor({ runs: { b: "1", a: "1" } })).toBe(first);
+    for (const change of [
+      { runs: { a: "1", b: "2" } },
+      { apiName: "other.example" },
+      { settings: { proxyMode: "nftables" as const } },
+    ]) {
+      expect(await awaitedFor(change)).not.toBe(first);
+    }
   });
 });

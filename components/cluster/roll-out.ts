@@ -1,0 +1,136 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { retryTransient } from "./drain";
+import { KubernetesApi, readyCondition } from "./kubernetes-api";
+
+/** Something whose pods are replaced one after another. */
+export interface RolledOut {
+  readonly kind: "DaemonSet" | "Deployment";
+  readonly namespace: string;
+  readonly name: string;
+}
+
+interface Live {
+  readonly metadata: { readonly generation: number };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+  };
+  readonly status?: Readonly<Record<string, number | undefined>>;
+}
+
+/** Of one target: how many pods there are to be, are of its newest version, and are available. */
+interface Progress {
+  readonly target: RolledOut;
+  readonly selector: string;
+  readonly isSeen: boolean;
+  readonly wanted: number;
+  readonly updated: number;
+  readonly available: number;
+}
+
+const pollMilliseconds = 2000;
+
+/** kube-proxy may take ten minutes for its first rules, and pulls its image before. */
+const standstillMinutes = 15;
+
+/** A Node that has just joined is Ready within it. */
+const joinMilliseconds = 60_000;
+
+/**
+ * Ends when all pods of these are available and of the newest version, but for those on Nodes that are
+ * not Ready: the machine is off, broken or about to be removed, and a DaemonSet wants a pod there all the
+ * same. Such a pod is also the one that may be unavailable, so that a DaemonSet that changes replaces no
+ * other one until the Node is Ready or gone; that is not waited for either.
+ *
+ * There is no limit but that of standing still: pods are replaced node by node, on however many nodes.
+ *
+ * @throws Error that says what has stood still
+ */
+export async function awaitRollOuts(
+  kubeconfig: string,
+  targets: readonly RolledOut[],
+  patienceMilliseconds = standstillMinutes * 60_000,
+): Promise<void> {
+  const api = new KubernetesApi(kubeconfig);
+  try {
+    let furthest = -1;
+    let since = Date.now();
+    for (;;) {
+      const progress = await retryTransient(() =>
+        Promise.all(targets.map((target) => progressOf(api, target))),
+      );
+      if (lacking(progress, 0).length === 0) return;
+      const silent = await retryTransient(() => silentNodes(api));
+      const lacks = lacking(progress, silent.length);
+      if (lacks.length === 0) return console.error(silentText(silent));
+      const done = progress.reduce((sum, one) => sum + one.updated + one.available, 0);
+      if (done > furthest) {
+        furthest = done;
+        since = Date.now();
+      }
+      if (Date.now() - since > patienceMilliseconds) throw new Error(standstillText(lacks));
+      await pause(pollMilliseconds);
+    }
+  } finally {
+    await api.close();
+  }
+}
+
+async function progressOf(api: KubernetesApi, target: RolledOut): Promise<Progress> {
+  const { kind, namespace, name } = target;
+  const path = `/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`;
+  const { metadata, spec, status = {} } = JSON.parse(await api.get(path)) as Live;
+  const [wanted, updated, available] =
+    kind === "DaemonSet"
+      ? [
+          status["desiredNumberScheduled"],
+          status["updatedNumberScheduled"],
+          status["numberAvailable"],
+        ]
+      : [spec.replicas, status["updatedReplicas"], status["availableReplicas"]];
+  return {
+    target,
+    selector: Object.entries(spec.selector.matchLabels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(),
+    isSeen: (status["observedGeneration"] ?? 0) >= metadata.generation,
+    wanted: wanted ?? 0,
+    updated: updated ?? 0,
+    available: available ?? 0,
+  };
+}
+
+/** Those that have to be waited for while so many Nodes are not Ready. Pods of a Deployment go elsewhere. */
+const lacking = (all: readonly Progress[], silent: number): Progress[] =>
+  all.filter(({ target, isSeen, wanted, updated, available }) => {
+    const excused = target.kind === "DaemonSet" ? silent : 0;
+    const isUpdated = updated >= wanted || excused > 0;
+    return !isSeen || !isUpdated || available < wanted - excused;
+  });
+
+async function silentNodes(api: KubernetesApi): Promise<string[]> {
+  const nodes = await api.list("/api/v1/nodes");
+  return nodes
+    .filter((node) => {
+      const { status, lastTransitionTime = "" } = readyCondition(node) ?? {};
+      return status !== "True" && !(api.now - Date.parse(lastTransitionTime) < joinMilliseconds);
+    })
+    .map(({ metadata }) => metadata.name);
+}
+
+const silentText = (names: readonly string[]): string =>
+  `pods on ${names.join(", ")} were not waited for, since the Node is not Ready: ` +
+  "a DaemonSet that this update changes goes on when it is Ready again or gone";
+
+const standstillText = (lacks: readonly Progress[]): string =>
+  lacks
+    .map(({ target, selector, wanted, updated, available }) => {
+      const { kind, namespace, name } = target;
+      return (
+        `${kind} ${namespace}/${name} has stood still for ${standstillMinutes} minutes: expected ${wanted} pods, ` +
+        `got ${updated} of its newest version, and ${available} available. See why by ` +
+        `kubectl --namespace ${namespace} describe pods --selector ${selector}, then run pulumi up again, which waits for it again`
+      );
+    })
+    .join("\n");

@@ -1,0 +1,141 @@
+import { awaitRollOuts, type RolledOut } from "../../../components/cluster/roll-out";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+
+const now = "2026-11-25T02:00:00.000Z";
+const canal: RolledOut = { kind: "DaemonSet", namespace: "kube-system", name: "canal" };
+const controllers: RolledOut = { ...canal, kind: "Deployment", name: "controllers" };
+const everybody = { desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3 };
+
+type Status = Readonly<Record<string, number>>;
+
+/** Of each look at it the next one; the last one stays. */
+let daemonSet: Status[];
+let deployment: Status;
+let nodes: { readonly name: string; readonly status: string; readonly since?: string }[];
+let generation: number;
+
+let kubeconfig: string;
+let close: () => void;
+const asked: string[] = [];
+const said: string[] = [];
+beforeAll(async () => {
+  ({ kubeconfig, close } = await serveKubernetesApi(({ url = "" }, response) => {
+    asked.push(url);
+    const status = url.endsWith("canal")
+      ? daemonSet.length > 1
+        ? daemonSet.shift()
+        : daemonSet[0]
+      : deployment;
+    const selector = { matchLabels: { "k8s-app": "canal" } };
+    const items = nodes.map(({ name, status, since }) => ({
+      metadata: { name },
+      status: { conditions: [{ type: "Ready", status, lastTransitionTime: since }] },
+    }));
+    const workload = {
+      metadata: { generation },
+      spec: { replicas: 1, selector },
+      status: { observedGeneration: 1, ...status },
+    };
+    response.writeHead(200, { date: new Date(now).toUTCString() });
+    response.end(JSON.stringify(url.endsWith("/nodes") ? { items } : workload));
+  }));
+});
+afterAll(() => close());
+beforeEach(() => {
+  asked.length = said.length = 0;
+  generation = 1;
+  daemonSet = [everybody];
+  deployment = { updatedReplicas: 1, availableReplicas: 1 };
+  nodes = ["cp-1", "workers-1", "workers-2"].map((name) => ({ name, status: "True" }));
+  jest.spyOn(console, "error").mockImplementation((text) => void said.push(text));
+});
+afterEach(() => jest.restoreAllMocks());
+
+const silent = (name: string, status = "Unknown", since = "2026-11-25T01:50:00Z") => {
+  nodes = [...nodes.filter((one) => one.name !== name), { name, status, since }];
+};
+const wait = (patience = 0) => awaitRollOuts(kubeconfig, [canal, controllers], patience);
+
+it("ends at once where all pods are there, and asks for no Node then", async () => {
+  await wait();
+
+  expect(asked.sort()).toEqual([
+    "/apis/apps/v1/namespaces/kube-system/daemonsets/canal",
+    "/apis/apps/v1/namespaces/kube-system/deployments/controllers",
+  ]);
+  expect(said).toEqual([]);
+});
+
+it.each(["Unknown", "False"])(
+  "does not wait for a machine whose Node has been %s, and names it",
+  async (status) => {
+    silent("workers-2", status);
+    daemonSet = [{ ...everybody, numberAvailable: 2 }];
+
+    await wait();
+
+    expect(said).toEqual([expect.stringMatching(/^pods on workers-2 were not waited for/)]);
+  },
+);
+
+it("does not wait for new pods where one of a machine that is off is the one that may be unavailable", async () => {
+  silent("workers-2");
+  daemonSet = [{ ...everybody, updatedNumberScheduled: 0, numberAvailable: 2 }];
+
+  await wait();
+
+  expect(said).toHaveLength(1);
+});
+
+it.each<[string, Status]>([
+  ["is not available", { ...everybody, numberAvailable: 2 }],
+  ["is of another version", { ...everybody, updatedNumberScheduled: 2 }],
+  ["does not exist", { desiredNumberScheduled: 3 }],
+])("waits for each pod that %s, and ends when it is", async (_, before) => {
+  daemonSet = [before, before, everybody];
+
+  await wait(60_000);
+
+  expect(daemonSet).toHaveLength(1);
+  expect(said).toEqual([]);
+});
+
+it("waits for the other machines beside one that is off", async () => {
+  silent("workers-2");
+  daemonSet = [{ ...everybody, numberAvailable: 1 }];
+
+  await expect(wait()).rejects.toThrow("DaemonSet kube-system/canal has stood still");
+});
+
+it("waits for a machine that has just joined", async () => {
+  silent("workers-2", "False", "2026-11-25T01:59:30Z");
+  daemonSet = [{ ...everybody, numberAvailable: 2 }];
+
+  await expect(wait()).rejects.toThrow("stood still");
+});
+
+it("waits until what was applied has been seen", async () => {
+  generation = 2;
+
+  await expect(wait()).rejects.toThrow("stood still");
+});
+
+it("waits for a Deployment whatever machine is off: its pods go elsewhere", async () => {
+  silent("workers-2");
+  deployment = { updatedReplicas: 1 };
+
+  await expect(wait()).rejects.toThrow(
+    /^Deployment kube-system\/controllers .*expected 1 pods, got 1 of its newest version, and 0 available\. See why by kubectl --namespace kube-system describe pods --selector k8s-app=canal/,
+  );
+});
+
+it("goes on for as many machines as there are, as long as one more pod is there from time to time", async () => {
+  const steps = [0, 1, 2, 3].map((updated) => ({ ...everybody, updatedNumberScheduled: updated }));
+  daemonSet = [...steps];
+
+  // Each look comes after more than half of that.
+  await wait(3000);
+
+  daemonSet = [steps[1]!];
+  await expect(wait(3000)).rejects.toThrow("stood still");
+}, 30_000);
