@@ -56,7 +56,10 @@ const admission = {
 /** No bodies at all: those of Secrets would stand in the log in clear. */
 const metadata = (rule: object) => ({ level: "Metadata", ...rule });
 
-/** Who changed what, and who touched a Secret or a token. The first rule that fits is applied. */
+/**
+ * Who changed what, who touched a Secret or a token, and who went into a pod or through the API to
+ * something behind it. The first rule that fits is applied.
+ */
 const audit = {
   apiVersion: "audit.k8s.io/v1",
   kind: "Policy",
@@ -71,6 +74,18 @@ const audit = {
       resources: [
         { group: "", resources: ["secrets", "configmaps", "serviceaccounts/token"] },
         { group: "authentication.k8s.io", resources: ["tokenreviews"] },
+      ],
+    }),
+    // kubectl begins them with a GET, for a WebSocket.
+    metadata({
+      resources: [
+        {
+          group: "",
+          resources: [
+            ...["pods/exec", "pods/attach", "pods/portforward"],
+            ...["pods/proxy", "services/proxy", "nodes/proxy"],
+          ],
+        },
       ],
     }),
     metadata({ verbs: ["create", "update", "patch", "delete", "deletecollection"] }),

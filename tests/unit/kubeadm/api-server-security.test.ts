@@ -123,12 +123,20 @@ it.each([
   ...["get secrets", "list configmaps", "create serviceaccounts/token", "create pods"],
   ...["create tokenreviews.authentication.k8s.io", "patch deployments.apps", "update nodes"],
   ...["delete pods", "deletecollection pods"],
+  ...["get pods/exec", "get pods/attach", "get pods/portforward", "create pods/exec"],
+  ...["get pods/proxy", "get services/proxy", "get nodes/proxy"],
 ])("writes to the audit log that somebody did %s, and nothing of what is in it", (request) => {
   expect(auditLevel(request)).toBe("Metadata");
 });
 
 it.each([
-  ...["get pods", "watch nodes", "update leases.coordination.k8s.io", "create events"],
+  ...[
+    "get pods",
+    "get pods/log",
+    "watch nodes",
+    "update leases.coordination.k8s.io",
+    "create events",
+  ],
   "patch events.events.k8s.io",
 ])("writes nothing of %s", (request) => {
   expect(auditLevel(request)).toBe("None");
