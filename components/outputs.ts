@@ -48,6 +48,7 @@ export function outputsOf(
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
     kubeProxy: proxyDigest(plan.settings),
+    diskDriver: plan.settings.diskDriver ? true : undefined,
     storageClasses: plan.diskClasses.map(({ name }) => name),
     tags: Object.keys(plan.settings.tags),
     machines: Object.fromEntries(plan.machineRecords),

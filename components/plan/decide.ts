@@ -69,6 +69,11 @@ const refreshText =
   "this update restores the cluster as it was when the snapshot was saved. When it has ended, run pulumi config rm restoreFrom and " +
   "pulumi up --refresh, which brings back what this program has changed in it since then";
 
+const withoutDriverText =
+  "this update takes Azure's disk driver and the snapshot controller away, since diskDriver is false: no volume on a disk of Azure's is attached, " +
+  "made or deleted from then on, and no VolumeSnapshot. Those that exist stay, with their disks and snapshots in Azure; " +
+  "pulumi config set diskDriver true takes them up again";
+
 /** Lays the settings beside what exists. */
 export function decide(observed: Observed): Decision {
   const { settings, azure, offers, connection, now, previous, legacyTokens, machines } = observed;
@@ -183,6 +188,7 @@ export function decide(observed: Observed): Decision {
       ...imageWarnings(created, offers.images, hardware),
       ...ownRoutesWarnings(settings, created, observed.network),
       ...network.warnings,
+      ...(current?.diskDriver && !settings.diskDriver ? [withoutDriverText] : []),
     ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),

@@ -47,6 +47,8 @@ export interface PreviousOutputs {
   readonly balancer?: string;
   /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
   readonly kubeProxy?: string;
+  /** Whether it has Azure's disk driver. */
+  readonly diskDriver?: true;
   /** Names of those that were made, also where Azure offers their disks no longer. */
   readonly storageClasses?: readonly string[];
   /** Names of the tags that the settings gave every resource. */

@@ -128,6 +128,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },
     isFederated: true,
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
+    diskDriver: true,
     storageClasses: diskClasses([]).map(({ name }) => name),
     tags: [],
     machines: { [machine.name]: order, [worker.name]: order },

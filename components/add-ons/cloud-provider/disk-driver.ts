@@ -86,7 +86,12 @@ export class DiskDriver extends pulumi.ComponentResource {
     this.targets = onEveryNode.map(targetOf);
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
-    const definitions = applyObjects(name, objects.filter(isDefinition), child);
+    // They stay when the driver goes: with a definition all its objects would go, and those that the
+    // controllers have to let go first would hold it for ever.
+    const definitions = applyObjects(name, objects.filter(isDefinition), {
+      ...child,
+      retainOnDelete: true,
+    });
     const { namespace, key } = nodeSecret;
     const onNodes = new Secret(
       `${name}-node-config`,

@@ -394,3 +394,15 @@ it("makes a worker anew that runs and has no Node, and says why", async () => {
   expect(machineRecords.get(worker)).not.toMatchObject({ createdAt: "then" });
   expect(machineRecords.get(first)).toMatchObject({ createdAt: "then" });
 });
+
+it.each<[string, Partial<PreviousOutputs>, number]>([
+  ["warns where it takes the disk driver away", { diskDriver: true }, 1],
+  ["says nothing of a disk driver that was never there", {}, 0],
+])("%s", async (_, remembered, times) => {
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  await plan({ ...living, isRemembered: true, remembered });
+
+  expect(warn).toHaveBeenCalledTimes(times);
+  for (const [text] of warn.mock.calls) expect(text).toMatch(/takes Azure's disk driver .* away/);
+});

@@ -335,6 +335,21 @@ describe("DiskDriver", () => {
   });
 
   claim(
+    "leaves snapshots where they are when it is taken away, and nothing else",
+    async (texts) => {
+      const { recorder } = await build(texts);
+
+      const kept = (await recorder.objects()).filter(({ opts }) => opts.retainOnDelete);
+
+      expect(kept.map(({ inputs }) => `${inputs.kind} ${inputs.spec.names.kind}`).sort()).toEqual(
+        ["VolumeSnapshot", "VolumeSnapshotClass", "VolumeSnapshotContent"].map(
+          (kind) => `CustomResourceDefinition ${kind}`,
+        ),
+      );
+    },
+  );
+
+  claim(
     "runs its node half everywhere, which is all that is not awaited at once",
     async (texts) => {
       const { recorder } = await build(texts);
