@@ -3,13 +3,13 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiDns } from "./api-dns";
-import { apiPort, dnsLabel } from "./api-server";
+import { apiPort } from "./api-server";
 import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";
 import { addressOf, type Network } from "./network";
 import { Shown } from "./azure/shown";
 import { Settings } from "./settings/settings";
-import { apiBalancerName } from "./azure/resource-names";
+import { apiBalancerName, dnsLabel } from "./azure/resource-names";
 
 export interface ApiBalancerArgs {
   readonly resourceGroup: ClusterGroup;

@@ -1,5 +1,5 @@
 import { azureCloudAt } from "./azure/clouds";
-import { clusterHash } from "./digest";
+import { dnsLabel } from "./azure/resource-names";
 import type { Settings } from "./settings/settings";
 
 /** Port of the API, on the machines as on the balancer. */
@@ -30,11 +30,3 @@ export const apiRecord = "api";
 /** The private DNS zone of a cluster's API, below the domain that is nobody's in the internet. */
 export const apiZone = (clusterName: string, subscriptionId: string): string =>
   `${dnsLabel(clusterName, subscriptionId)}.internal`;
-
-/**
- * The DNS label of the API: unique in a region, since it carries a hash of subscription and
- * cluster, and the same for ever, since certificates and kubeconfigs carry it.
- */
-export function dnsLabel(clusterName: string, subscriptionId: string): string {
-  return `${clusterName}-${clusterHash(clusterName, subscriptionId).slice(0, 8)}`;
-}

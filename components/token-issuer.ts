@@ -1,12 +1,8 @@
 import { createHash, createPublicKey, type KeyObject } from "node:crypto";
 
 import { azureCloudAt } from "./azure/clouds";
-import { clusterHash } from "./digest";
+import { issuerAccount } from "./azure/resource-names";
 import type { Settings } from "./settings/settings";
-
-/** The account that Entra reads the issuer's documents from. All of Azure has one namespace for them. */
-export const issuerAccount = (clusterName: string, subscriptionId: string): string =>
-  `oidc${clusterHash(clusterName, subscriptionId).slice(0, 20)}`;
 
 export const issuerContainer = "issuer";
 

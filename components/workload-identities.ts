@@ -12,13 +12,13 @@ import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/federation";
+import { issuerAccount } from "./azure/resource-names";
 import { parseIdentity } from "./settings/identity-id";
 import { azureName, roleKey } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import {
   discoveryDocument,
   discoveryPath,
-  issuerAccount,
   issuerContainer,
   keysDocument,
   keysPath,

@@ -1,3 +1,4 @@
+import { clusterHash } from "../digest";
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
 import { quoted } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";
@@ -75,3 +76,15 @@ export const identityNames = (settings: Settings): string[] => {
       .map((one) => azureName(clusterName, one)),
   ];
 };
+
+/**
+ * The DNS label of the API: unique in a region, since it carries a hash of subscription and
+ * cluster, and the same for ever, since certificates and kubeconfigs carry it.
+ */
+export function dnsLabel(clusterName: string, subscriptionId: string): string {
+  return `${clusterName}-${clusterHash(clusterName, subscriptionId).slice(0, 8)}`;
+}
+
+/** The account that Entra reads the issuer's documents from. All of Azure has one namespace for them. */
+export const issuerAccount = (clusterName: string, subscriptionId: string): string =>
+  `oidc${clusterHash(clusterName, subscriptionId).slice(0, 20)}`;

@@ -1,11 +1,9 @@
-import { dnsLabel } from "../api-server";
 import { hasIssuer } from "../settings/federation";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { issuerAccount } from "../token-issuer";
 import { AzureConnection } from "./connection";
 import type { PlannedResource } from "./policy-restrictions";
-import { apiBalancerName, groupId } from "./resource-names";
+import { apiBalancerName, dnsLabel, groupId, issuerAccount } from "./resource-names";
 import { rightsProblems } from "./rights";
 import { type Shown, shownAs } from "./shown";
 

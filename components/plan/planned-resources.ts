@@ -1,4 +1,4 @@
-import { apiRecord, apiZone, dnsLabel } from "../api-server";
+import { apiRecord, apiZone } from "../api-server";
 import { hasIssuer } from "../settings/federation";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
@@ -8,10 +8,12 @@ import { type Hardware, plainHardware } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
 import {
   apiBalancerName,
+  dnsLabel,
   egressNames,
   gatewayZones,
   groupId,
   identityNames,
+  issuerAccount,
   networkNames,
 } from "../azure/resource-names";
 import type {
@@ -23,7 +25,6 @@ import { osDiskProperties } from "../azure/os-disk";
 import { spotProperties } from "../azure/spot";
 import { ownTag, tagsOf } from "../azure/stack-tag";
 import { securityProfileOf } from "../machine/vm-profile";
-import { issuerAccount } from "../token-issuer";
 
 /** A resource without what all of its kind have in common. */
 type Kind = PlannedContent & {

@@ -2,7 +2,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer, type ApiBalancerArgs, balancerDigest } from "../../components/api-balancer";
-import { dnsLabel } from "../../components/api-server";
+import { dnsLabel } from "../../components/azure/resource-names";
 import { apiName } from "../../components/api-server";
 import { kubeadmFiles } from "../../components/kubeadm/kubeadm";
 import { Settings } from "../../components/settings/settings";

@@ -14,7 +14,10 @@ async function provider() {
   );
   const { inputs } = await recorder.only("pulumi-nodejs:dynamic/zoned:RollOut");
   const { __provider: text, ...own } = inputs;
-  const module = { exports: {} as { handler: () => Record<string, (...args: any[]) => any> } };
+  type Operation = (...args: any[]) => Promise<any>;
+  const module = {
+    exports: {} as { handler: () => Record<"create" | "update" | "diff", Operation> },
+  };
   const cwd = process.cwd();
   process.chdir(checkout);
   try {
@@ -37,8 +40,8 @@ afterEach(() => jest.restoreAllMocks());
 it("waits when it is created, and again when it is for something else", async () => {
   const { create, update, inputs, target } = await provider();
 
-  expect(await create!(inputs)).toEqual({ id: "awaited", outs: inputs });
-  expect(await update!("awaited", inputs, inputs)).toEqual({ outs: inputs });
+  expect(await create(inputs)).toEqual({ id: "awaited", outs: inputs });
+  expect(await update("awaited", inputs, inputs)).toEqual({ outs: inputs });
   expect(awaited).toEqual([
     ["k", [target]],
     ["k", [target]],
@@ -48,10 +51,10 @@ it("waits when it is created, and again when it is for something else", async ()
 it("changes for another machine, run or specification, and for no other kubeconfig", async () => {
   const { diff, inputs } = await provider();
 
-  expect(await diff!("awaited", inputs, { ...inputs, kubeconfig: "l" })).toEqual({
+  expect(await diff("awaited", inputs, { ...inputs, kubeconfig: "l" })).toEqual({
     changes: false,
   });
-  expect(await diff!("awaited", inputs, { ...inputs, awaitedFor: "else" })).toEqual({
+  expect(await diff("awaited", inputs, { ...inputs, awaitedFor: "else" })).toEqual({
     changes: true,
   });
 });
@@ -60,7 +63,7 @@ it("fails by its message alone, so that the next update waits again", async () =
   const { create, inputs } = await provider();
   jest.spyOn(cluster, "awaitRollOuts").mockRejectedValue(new Error("it has stood still"));
 
-  const error = await create!(inputs).catch((thrown: Error) => thrown);
+  const error = await create(inputs).catch((thrown: Error) => thrown);
 
   expect(`${error.stack}${error.message}`).toBe("it has stood still");
 });

@@ -1,12 +1,11 @@
 import { createServer, Server } from "node:http";
 
-import { dnsLabel } from "../../../components/api-server";
+import { dnsLabel, issuerAccount } from "../../../components/azure/resource-names";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { providerProblems, subscriptionProblems } from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
-import { issuerAccount } from "../../../components/token-issuer";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";

@@ -41,19 +41,23 @@ const host = "https://name.invalid";
 
 const requests: Readonly<Record<string, () => Promise<unknown>>> = {
   async "a question to Azure"() {
-    const { ArmClient } = await import("../../../components/azure/resource-manager");
+    const { ArmClient } =
+      require("../../../components/azure/resource-manager") as typeof import("../../../components/azure/resource-manager");
     return new ArmClient(host, "token", async () => undefined).get("/thing", {}, {});
   },
   async "a manifest"() {
-    const { download } = await import("../../../components/add-ons/manifests/download");
+    const { download } =
+      require("../../../components/add-ons/manifests/download") as typeof import("../../../components/add-ons/manifests/download");
     return download(host);
   },
   async "a program"() {
-    const { save } = await import("../../../tools/programs/downloads");
+    const { save } =
+      require("../../../tools/programs/downloads") as typeof import("../../../tools/programs/downloads");
     return save(host, join(tmpdir(), "zoned-never-saved"), step, never);
   },
   async "a source of the mirror"() {
-    const { Sources } = await import("../../../tools/mirror/sources");
+    const { Sources } =
+      require("../../../tools/mirror/sources") as typeof import("../../../tools/mirror/sources");
     return new Sources(never).answers(host);
   },
 };
@@ -78,7 +82,8 @@ it("goes by no proxy to what NO_PROXY names", async () => {
 
 it("reaches this host without a proxy", async () => {
   given({ HTTPS_PROXY: address, HTTP_PROXY: address });
-  const { ArmClient } = await import("../../../components/azure/resource-manager");
+  const { ArmClient } =
+    require("../../../components/azure/resource-manager") as typeof import("../../../components/azure/resource-manager");
 
   const arm = new ArmClient(own, "token");
 
@@ -108,8 +113,10 @@ it.each([
   ["socks5://me:hush@proxy.example:1080", /is socks5:\/\/proxy\.example:1080, /],
 ])("says what is wrong with the proxy %s", async (HTTPS_PROXY, says) => {
   given({ HTTPS_PROXY });
-  const { shellProxyProblems } = await import("../../../components/settings/shell-proxy");
-  const { sentence } = await import("../../../components/settings/problem");
+  const { shellProxyProblems } =
+    require("../../../components/settings/shell-proxy") as typeof import("../../../components/settings/shell-proxy");
+  const { sentence } =
+    require("../../../components/settings/problem") as typeof import("../../../components/settings/problem");
 
   const problems = shellProxyProblems().map(sentence);
 
@@ -118,7 +125,8 @@ it.each([
 });
 
 it("finds nothing wrong with proxies that are addresses, or none", async () => {
-  const { shellProxyProblems } = await import("../../../components/settings/shell-proxy");
+  const { shellProxyProblems } =
+    require("../../../components/settings/shell-proxy") as typeof import("../../../components/settings/shell-proxy");
 
   for (const variables of [{ HTTPS_PROXY: address }, { https_proxy: "" }, {}]) {
     given(variables as Record<string, string>);
