@@ -2,7 +2,8 @@ import { join, relative } from "node:path";
 
 import { openImageStack } from "../image/image-stack";
 import { destroyImages, makeImage } from "../image/make-image";
-import { ownPulumi } from "../recover/own-pulumi";
+import { ownPulumi, ownSubscription } from "../recover/own-pulumi";
+import { recover, summaryOf } from "../recover/recover";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { perform, typed } from "./command";
@@ -15,10 +16,15 @@ interface Words {
 async function run({ stack: cluster, destroy }: Words, signal: AbortSignal): Promise<void> {
   const progress = new Progress();
   const environment = { ...process.env, ZONED_PROGRAM: "image" };
-  const stack = await openImageStack({
-    ...{ cluster, program: checkout, config: join(checkout, `Pulumi.${cluster}.yaml`) },
-    pulumi: (args) => ownPulumi(checkout, signal, environment)(args),
+  const pulumi = (args: readonly string[]) => ownPulumi(checkout, signal, environment)(args);
+  const config = join(checkout, `Pulumi.${cluster}.yaml`);
+  const stack = await openImageStack({ cluster, program: checkout, config, pulumi });
+  // Who runs it again after a failure knows of no other command for this stack.
+  const recovery = await recover({
+    ...{ stack: stack.name, pulumi, configFile: config, copies: join(checkout, ".recover") },
+    ...{ subscription: ownSubscription, onlyAfterFailure: true, progress, signal },
   });
+  for (const line of summaryOf(recovery)) progress.line(line);
   const file = join(checkout, `image.${cluster}.json`);
   if (destroy) return destroyImages({ stack, file, progress });
   const { image, packages, images } = await makeImage({ stack, file, progress });

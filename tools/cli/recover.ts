@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
+import { UserError } from "../shared/user-error";
 import { ownPulumi, ownSubscription } from "../recover/own-pulumi";
 import { recover, summaryOf } from "../recover/recover";
 import { perform, typed } from "./command";
@@ -13,10 +15,24 @@ interface Words {
   readonly dryRun: boolean;
 }
 
+const hasSettings = (stack: string): boolean => existsSync(join(checkout, `Pulumi.${stack}.yaml`));
+
+/** The cluster's stack whose images this one is of, which only the program that makes them can preview. */
+function clusterOfImages(stack: string): string | undefined {
+  const cluster = stack.replace(/-image$/, "");
+  return !hasSettings(stack) && cluster !== stack && hasSettings(cluster) ? cluster : undefined;
+}
+
 async function run(
   { stack, configFile, copies = join(checkout, ".recover"), dryRun }: Words,
   signal: AbortSignal,
 ): Promise<number> {
+  const cluster = clusterOfImages(stack);
+  if (cluster !== undefined) {
+    throw new UserError(
+      `${stack} is the stack of the images for ${cluster}, which is recovered where it goes on: npm run image -- --stack ${cluster}`,
+    );
+  }
   const progress = new Progress();
   const recovery = await recover({
     stack,

@@ -14,6 +14,7 @@ interface Ended {
 
 /** The stack of an image, by the pulumi that has its state. */
 export interface ImageStack {
+  readonly name: string;
   /** Makes the image, or takes away the machine that the last one was made of. */
   up(): Promise<Ended>;
   /** Deletes the images, and what Pulumi has of the stack. */
@@ -51,6 +52,7 @@ export async function openImageStack(args: ImageStackArgs): Promise<ImageStack> 
   };
   const settings = ["--yes", "--skip-preview", "--stack", name, "--config-file", config];
   return {
+    name,
     up: () => must("up", ...settings),
     async remove() {
       await must("destroy", ...settings);
