@@ -141,6 +141,10 @@ module.exports = {
       "Azure credentials of this shell. Where the image of these settings is there already, it changes nothing.",
     options: {
       stack: { value: "name", about: "the stack whose settings the image is for", required: true },
+      "config-file": {
+        value: "file",
+        about: "that stack's settings, as in pulumi up --config-file",
+      },
       destroy: {
         about: "delete the gallery with all its images, and its stack; machines of them go on",
       },

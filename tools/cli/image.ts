@@ -1,4 +1,4 @@
-import { join, relative } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
 
 import { openImageStack } from "../image/image-stack";
 import { destroyImages, makeImage } from "../image/make-image";
@@ -10,14 +10,18 @@ import { perform, typed } from "./command";
 
 interface Words {
   readonly stack: string;
+  readonly configFile?: string;
   readonly destroy: boolean;
 }
 
-async function run({ stack: cluster, destroy }: Words, signal: AbortSignal): Promise<void> {
+async function run(
+  { stack: cluster, configFile, destroy }: Words,
+  signal: AbortSignal,
+): Promise<void> {
   const progress = new Progress();
   const environment = { ...process.env, ZONED_PROGRAM: "image" };
   const pulumi = (args: readonly string[]) => ownPulumi(checkout, signal, environment)(args);
-  const config = join(checkout, `Pulumi.${cluster}.yaml`);
+  const config = resolve(configFile ?? join(checkout, `Pulumi.${basename(cluster)}.yaml`));
   const stack = await openImageStack({ cluster, program: checkout, config, pulumi });
   // Who runs it again after a failure knows of no other command for this stack.
   const recovery = await recover({
@@ -25,7 +29,7 @@ async function run({ stack: cluster, destroy }: Words, signal: AbortSignal): Pro
     ...{ subscription: ownSubscription, onlyAfterFailure: true, progress, signal },
   });
   for (const line of summaryOf(recovery)) progress.line(line);
-  const file = join(checkout, `image.${cluster}.json`);
+  const file = join(checkout, `image.${basename(cluster)}.json`);
   if (destroy) return destroyImages({ stack, file, progress });
   const { image, packages, images } = await makeImage({ stack, file, progress });
   const found = `${Object.keys(packages).length} packages and ${Object.keys(images).length} images`;

@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+
 import { RunError } from "@pulumi/pulumi";
 
 import { getAzureResources, type AzureResources } from "../picture/azure";
@@ -27,7 +29,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
       return pictureOf({ stack, azure: seen[0], cluster: seen[1] });
     },
   );
-  const file = writeOutput(output ?? `${picture.stack}.svg`, draw(picture));
+  const file = writeOutput(output ?? `${basename(picture.stack)}.svg`, draw(picture));
   process.stdout.write(`stack ${picture.stack}: ${summaryOf(picture)}\n${file}\n`);
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
@@ -15,7 +15,8 @@ interface Words {
   readonly dryRun: boolean;
 }
 
-const hasSettings = (stack: string): boolean => existsSync(join(checkout, `Pulumi.${stack}.yaml`));
+const hasSettings = (stack: string): boolean =>
+  existsSync(join(checkout, `Pulumi.${basename(stack)}.yaml`));
 
 /** The cluster's stack whose images this one is of, which only the program that makes them can preview. */
 function clusterOfImages(stack: string): string | undefined {

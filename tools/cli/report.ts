@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 
 import { ApiError, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { checkCluster } from "../doctor/doctor";
@@ -53,7 +53,7 @@ async function run({ output, ...words }: Words, signal: AbortSignal): Promise<vo
     ...inventory,
   ];
   const text = withoutIds(`${lines.join("\n")}\n`, health.server);
-  const file = writeOutput(output ?? `zoned-report-${stack}.md`, text);
+  const file = writeOutput(output ?? `zoned-report-${basename(stack)}.md`, text);
   process.stdout.write(`stack ${stack}: ${verdict(health)}\n${file}\n`);
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 import { parse } from "yaml";
 
@@ -23,7 +23,7 @@ export interface ImageStack {
 }
 
 interface ImageStackArgs {
-  /** The stack of the cluster. */
+  /** The stack of the cluster; Pulumi Cloud's may have their organization before their name. */
   readonly cluster: string;
   /** Its settings, beside the project's Pulumi.yaml or elsewhere. */
   readonly config: string;
@@ -71,7 +71,7 @@ async function init(name: string, { config, program, pulumi }: ImageStackArgs): 
   const words = ["stack", "init", name, "--no-select"];
   if (secretsprovider !== undefined) words.push("--secrets-provider", secretsprovider);
   // pulumi writes one, which nothing reads: the settings are the cluster's.
-  const own = join(program, `Pulumi.${name}.yaml`);
+  const own = join(program, `Pulumi.${basename(name)}.yaml`);
   const wasThere = existsSync(own);
   const ended = await pulumi(words);
   if (!wasThere) rmSync(own, { force: true });

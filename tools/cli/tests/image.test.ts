@@ -29,6 +29,17 @@ it("names a stack that is not there before a pulumi that is missing", () => {
   });
 });
 
+it("finds the settings of a stack that is named with its organization, and others by name", () => {
+  expect(image("org/prod")).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining("pulumi is not on the PATH"),
+  });
+  expect(run(["image", "--stack", "prod", "--config-file", "/nowhere.yaml"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("expected its settings in /nowhere.yaml"),
+  });
+});
+
 it("takes up what an update of the image's stack has lost before it goes on", () => {
   const resource = { urn: "urn:pulumi:prod-image::zoned::pulumi:pulumi:Stack::zoned-prod-image" };
   const state = { version: 3, deployment: { resources: [resource] } };

@@ -10,14 +10,17 @@ const own = join(program, "Pulumi.prod-image.yaml");
 afterAll(() => rmSync(program, { recursive: true }));
 
 /** Opens the stack of an image with a pulumi that ends so, and says what that was told. */
-async function open(ended: { code: number; stderr: string } = { code: 0, stderr: "" }) {
+async function open(
+  ended: { code: number; stderr: string } = { code: 0, stderr: "" },
+  cluster = "prod",
+) {
   const told: string[] = [];
   const pulumi = async (words: readonly string[]) => {
     told.push(words.join(" "));
     writeFileSync(own, "encryptionsalt: v1:other\n");
     return { stdout: "", ...ended };
   };
-  await openImageStack({ cluster: "prod", config, program, pulumi });
+  await openImageStack({ cluster, config, program, pulumi });
   return told;
 }
 
@@ -36,6 +39,13 @@ it.each([
     expect(existsSync(own)).toBe(false);
   },
 );
+
+it("is of the organization of the cluster's stack", async () => {
+  writeFileSync(config, "");
+
+  expect(await open(undefined, "org/prod")).toEqual(["stack init org/prod-image --no-select"]);
+  expect(existsSync(own)).toBe(false);
+});
 
 it("is taken up where it is there already", async () => {
   writeFileSync(config, "");
