@@ -93,7 +93,7 @@ async function missing(command) {
   const problems = [];
   if (major(process.version) < oldestNode) {
     problems.push(
-      `Node is ${process.version}, expected v${oldestNode} or later: https://nodejs.org, or apt-get install nodejs`,
+      `Node is ${process.version}, expected v${oldestNode} or later: https://nodejs.org; that of apt-get may be older`,
     );
   }
   if (!packagesMatch() && !has("npm")) {

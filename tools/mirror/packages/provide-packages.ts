@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-import { fetch } from "../../../components/settings/shell-proxy";
 import { minorOf } from "../../../components/versions";
+import { ask, NoAnswer } from "../../programs/downloads";
+import { UserError } from "../../shared/user-error";
 import { packageIn } from "./apt-repository";
 import {
   type ArchiveOptions,
@@ -122,11 +123,23 @@ async function kubernetesSource(
   { aptFolder: folder, signal }: PackageOptions,
 ): Promise<ExtraSource> {
   const archive = archiveOf(version);
-  const response = await fetch(`${archive}Release.key`, { signal });
+  const key = await ask(`${archive}Release.key`, {}, signal, keyIn).catch((error: unknown) => {
+    if (!(error instanceof NoAnswer)) throw error;
+    throw new UserError(
+      `the key that Kubernetes' packages are signed by cannot be had: ${error.message}; run this again, which goes on`,
+    );
+  });
   const keyFile = join(folder, "kubernetes.asc");
   mkdirSync(folder, { recursive: true });
-  await writeFile(keyFile, await response.text());
+  await writeFile(keyFile, key);
   return { uri: archive, keyFile };
+}
+
+/** apt would only say of any other text that the archive is not signed. */
+async function keyIn(response: Response): Promise<string> {
+  const text = await response.text();
+  if (!text.includes("BEGIN PGP PUBLIC KEY BLOCK")) throw new Error("answered something else");
+  return text;
 }
 
 const ownModules: Readonly<Record<string, string>> = {

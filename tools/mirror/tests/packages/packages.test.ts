@@ -3,12 +3,17 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { minorFor, versions } from "../../../../components/versions";
+import { debian } from "../../distributions";
 import { fetchArchive, releaseArchives } from "../../packages/release-archives";
 import { fromKubernetes, kubernetesPackages } from "../../packages/kubernetes-packages";
-import { buildPackages, distributionPackages } from "../../packages/provide-packages";
+import {
+  buildPackages,
+  distributionPackages,
+  providePackages,
+} from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
-import { testFolder } from "../support/fixture";
+import { answering, testFolder } from "../support/fixture";
 import { output } from "../../../../tests/support/tools";
 
 const work = testFolder();
@@ -184,4 +189,22 @@ it("lets kubeadm be newer than the kubelet beside it, as an upgrade needs it", (
   const kubeadm = kubernetesPackages([nextPatch.version]).find(({ name }) => name === "kubeadm")!;
 
   expect(kubeadm.depends).toEqual([]);
+});
+
+it.each([
+  ["an error page", () => new Response("try later", { status: 503 }), "answered 503"],
+  ["a page of something between", () => new Response("<html>"), "answered something else"],
+])("takes %s for no key of Kubernetes' packages", async (_, answer, why) => {
+  const fetched = jest.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
+  const providing = providePackages({
+    ...{ kubernetes: [versions.kubernetes], distribution: debian, pathOf: nothing },
+    ...{ folder: join(work, "own"), aptFolder: join(work, "apt"), sources: answering(/./) },
+    signal: new AbortController().signal,
+  });
+
+  await expect(providing).rejects.toThrow(
+    new RegExp(`^the key that .* cannot be had: https://pkgs.k8s.io/.*Release.key: ${why}; run`),
+  );
+  fetched.mockRestore();
+  expect(existsSync(join(work, "apt", "kubernetes.asc"))).toBe(false);
 });
