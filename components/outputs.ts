@@ -5,7 +5,7 @@ import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { InitialControlPlane } from "./control-plane/initial-control-plane";
 import { Member } from "./control-plane/member";
-import { tagOf } from "./kubeadm/rotation";
+import { encryptionTag } from "./kubeadm/encryption";
 import { serverOf } from "./api-server";
 import { loginKubeconfig } from "./login-kubeconfig";
 import { issuerOf } from "./settings/issuer";
@@ -111,7 +111,7 @@ function leftOut(plan: Plan, done: readonly Done[]): string[] {
         tags[tag.bootstrapRequestedAt] !== bootstrapRequestedAt ||
         tags[tag.kubernetes] !== kubernetesVersion ||
         tags[tag.configuration] !== configuration ||
-        (keys !== undefined && tags[tag.encryptionKeys] !== tagOf(keys))
+        (keys !== undefined && tags[tag.encryptionKeys] !== encryptionTag(keys))
       );
     })
     .map(({ name }) => name);

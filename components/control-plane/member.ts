@@ -6,6 +6,7 @@ import { payloadFor } from "../bootstrap-payload";
 import { Certificates } from "../certificates";
 import type { ClusterGroup } from "../cluster-group";
 import { Identity } from "../identity";
+import { encryptionTag } from "../kubeadm/encryption";
 import { tagOf } from "../kubeadm/rotation";
 import type { KubeletIdentity } from "../kubelet-identity";
 import { Machine } from "../machine/machine";
@@ -110,7 +111,7 @@ export function bootstrapControlPlane(
   const bootstrapped = machine.bootstrap({
     initialControlPlane,
     restoredFrom: initialization.restoredFrom,
-    encryptionKeys: encryptionKeys && tagOf(encryptionKeys),
+    encryptionKeys: encryptionKeys && encryptionTag(encryptionKeys),
     cas: tagOf(cas),
     serviceAccountKeys: tagOf(serviceAccountKeys),
     script,

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { stringify } from "yaml";
 
 import type { PayloadFile } from "./payload-file";
-import { rotationTexts, type RotationState } from "./rotation";
+import { isRewriting, rotationTexts, type RotationState, tagOf } from "./rotation";
 
 /**
  * What reads every snapshot of a cluster that had these keys of Secrets, and encrypts all Secrets as
@@ -14,6 +14,10 @@ export const restoredKeys = ({ keys, past }: RotationState): RotationState => ({
   rewritten: true,
   past,
 });
+
+/** As a tag. A stage that is taken back may only have to store Secrets anew, by the keys that there are. */
+export const encryptionTag = (keys: RotationState): string =>
+  isRewriting(keys) ? `${tagOf(keys)} rewritten` : tagOf(keys);
 
 export const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
 

@@ -85,7 +85,7 @@ export const tagOf = ({ keys }: RotationState): string => keys.join(" ");
 
 /** The keys of a tag. Tags are asked only for what a cluster began with. */
 export const keysOfTag = (tag: string): RotationState => ({
-  keys: tag.split(" ").map(Number),
+  keys: (tag.match(/\d+/g) ?? []).map(Number),
   rewritten: true,
   past: [],
 });

@@ -51,6 +51,8 @@ interface Scene {
   readonly previous?: Partial<PreviousOutputs>;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: boolean;
+  /** Whether this update has all Secrets stored anew. */
+  readonly isRewriting?: boolean;
 }
 
 async function outputs({
@@ -60,6 +62,7 @@ async function outputs({
   settings,
   previous = before,
   ownEncryption,
+  isRewriting = false,
 }: Scene) {
   await Recorder.start();
   const plan = {
@@ -67,7 +70,9 @@ async function outputs({
     controlPlanes: [machine],
     workers: [worker],
     spec: {
-      encryptionKeys: ownEncryption ? undefined : { keys: [1, 2], rewritten: false, past: [] },
+      encryptionKeys: ownEncryption
+        ? undefined
+        : { keys: [1, 2], rewritten: isRewriting, past: [] },
       cas: { keys: [3, 1], rewritten: true, past: [2] },
       serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },
     },
@@ -153,6 +158,18 @@ describe("an update that --target or --exclude keep from some of its steps", () 
     expect(warn).toHaveBeenCalledWith(
       expect.stringContaining(`left out the steps of ${machine.name},`),
     );
+    warn.mockRestore();
+  });
+
+  it("is not remembered where a step was to store Secrets anew by the key that they had before", async () => {
+    const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+    const rewritten = { "zoned-encryption-keys": "1 2 rewritten" };
+    const left = await outputs({ ended, isRewriting: true });
+    const whole = await outputs({ ended, isRewriting: true, others: rewritten });
+
+    expect(await valueOf(left.cluster)).toEqual(before);
+    expect(await valueOf(whole.cluster)).toMatchObject({ initialization: "1-then" });
+    expect(warn).toHaveBeenCalledTimes(1);
     warn.mockRestore();
   });
 

@@ -3,6 +3,7 @@ import { parse } from "yaml";
 import {
   encryptionFile,
   encryptionFlags,
+  encryptionTag,
   encryptionVolume,
   heldText,
   restoredKeys,
@@ -164,9 +165,7 @@ it("derives the same keys in every release, so that a restored cluster can be re
 });
 
 it("reads what it writes into a tag", () => {
-  expect(keysOfTag(tagOf({ keys: [2, 0], rewritten: true, past: [] }))).toEqual({
-    keys: [2, 0],
-    rewritten: true,
-    past: [],
-  });
+  const keys = { keys: [2, 0], rewritten: true, past: [] };
+
+  for (const tag of [tagOf(keys), encryptionTag(keys)]) expect(keysOfTag(tag)).toEqual(keys);
 });
