@@ -24,7 +24,7 @@ import {
   type PreviousOutputs,
   type WantedMachine,
 } from "./machine-changes";
-import { networkMessages, networkProblems } from "./network-requests";
+import { networkMessages, networkProblems, networkWarnings } from "./network-requests";
 import type { Observed } from "./observe";
 import { policyProblems, policyWarnings } from "./policies";
 import { ownRoutesWarnings } from "./own-routes";
@@ -189,6 +189,7 @@ export function decide(observed: Observed): Decision {
       ...ownRoutesWarnings(settings, created, observed.network),
       ...network.warnings,
       ...(current?.diskDriver && !settings.diskDriver ? [withoutDriverText] : []),
+      ...(current === undefined ? networkWarnings(settings, observed.network) : []),
     ],
     messages: [
       ...(current === undefined ? networkMessages(settings, observed.network) : []),

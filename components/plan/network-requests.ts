@@ -127,6 +127,32 @@ export function networkMessages(
   });
 }
 
+/**
+ * Rules that Azure's cloud provider takes for its own, by nothing of the cluster's. It deletes those for addresses
+ * that its own cluster does not know.
+ *
+ * @see IsManagedSecurityRule and RetainSecurityGroup in cloud-provider-azure, pkg/provider
+ */
+const isOfServices = ({ name, properties: { priority } }: SecurityRule): boolean =>
+  name.startsWith("k8s-azure-lb") && priority >= 500 && priority <= 4096;
+
+/** What another cluster in the network would lose. Asked before there is a cluster, whose own Services have such rules too. */
+export function networkWarnings(
+  { cloudProvider }: Pick<Settings, "cloudProvider">,
+  network: ExistingNetwork | undefined,
+): string[] {
+  if (!cloudProvider || network === undefined) return [];
+  return [...network.rules].flatMap(([id, rules]) => {
+    const names = rules.filter(isOfServices).map(({ name }) => name);
+    if (names.length === 0) return [];
+    return [
+      `the security group ${nameOf(id)} has rules for Services of another cluster, or of one that is gone: ${listed(names)}. The cloud ` +
+        "providers of two clusters delete each other's, so that Services of type LoadBalancer are not reached any more: ask for a " +
+        "group of its own for this cluster, or, where the other one is gone, for these rules to be deleted",
+    ];
+  });
+}
+
 function requestsOf(settings: Settings, asks: Asked): Request[] {
   const { network } = asks;
   const ids = [...new Set(settings.nodeSubnets)];

@@ -1,5 +1,9 @@
 import type { ExistingNetwork, ExistingSubnet } from "../../../components/azure/existing-network";
-import { networkMessages, networkProblems } from "../../../components/plan/network-requests";
+import {
+  networkMessages,
+  networkProblems,
+  networkWarnings,
+} from "../../../components/plan/network-requests";
 import type { SecurityRule } from "../../../components/azure/security-rules";
 import type { Settings } from "../../../components/settings/settings";
 import { subscriptionId, validSettings } from "../../support/sample";
@@ -470,6 +474,36 @@ it.each([
   expect(messages.join()).toMatch(
     times === 0 ? /^$/ : /is in zone 1 and serves .* zone 1, zone 2:/,
   );
+});
+
+describe("rules of another cluster's Services", () => {
+  const warned = (name: string, priority: number, of: Partial<Settings> = {}) => {
+    const more = [...rules, rule(name, { priority, destinationPortRange: "80" })];
+    return networkWarnings({ ...settings, ...of }, { ...network, rules: new Map([[guard, more]]) });
+  };
+
+  it("are warned of, since two cloud providers delete each other's", () => {
+    expect(warned("k8s-azure-lb_allow_IPv4_1", 500)).toEqual([
+      expect.stringMatching(/guard has rules .*k8s-azure-lb_allow_IPv4_1.* group of its own/),
+    ]);
+  });
+
+  it.each([
+    ["other names", "shop", 500, {}],
+    ["a priority that no cloud provider gives", "k8s-azure-lb_allow_IPv4_1", 499, {}],
+    [
+      "these names beside a cluster without cloud provider",
+      "k8s-azure-lb_a",
+      500,
+      { cloudProvider: false },
+    ],
+  ])("are not seen in rules with %s", (_, name, priority, of) => {
+    expect(warned(name, priority, of)).toEqual([]);
+  });
+
+  it("are in no network of the cluster's own", () => {
+    expect(networkWarnings(validSettings, undefined)).toEqual([]);
+  });
 });
 
 it("wants a network of the cluster's region", () => {
