@@ -15,6 +15,8 @@ export interface NodeAddOnsArgs {
   readonly apiServer: ApiServer;
   /** Text of upstream's files by path. */
   readonly manifests: ReadonlyMap<string, string>;
+  /** What this update records of each machine, by its name. */
+  readonly machineRecords: ReadonlyMap<string, unknown>;
 }
 
 /**
@@ -33,7 +35,7 @@ export class NodeAddOns extends pulumi.ComponentResource {
     const { settings } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
 
-    turns(child);
+    turns([...args.machineRecords.keys()], child);
     const cni = new Cni("cni", args, child);
     const nodeManager = settings.cloudProvider
       ? new CloudNodeManager("cloud-node-manager", args, child)

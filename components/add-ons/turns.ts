@@ -2,19 +2,20 @@ import { ConfigMap } from "@pulumi/kubernetes/core/v1";
 import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import type * as pulumi from "@pulumi/pulumi";
 
-import { turnsName as name } from "../cluster/turns";
+import { machinesMark, turnsName as name } from "../cluster/turns";
 import { rbac } from "./cluster-rights";
 
 /**
  * What says which machine is down, and the right of every machine to write it there.
  *
- * Its data are the machines' alone. It would be a Lease, if a kubelet could write any but its own.
+ * A machine that is removed leaves at the end of an update, when this names it no more. Its data are the machines' alone. It would be a Lease, if a kubelet could write any but its own.
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
  */
-export function turns(opts: pulumi.CustomResourceOptions): void {
+export function turns(machines: readonly string[], opts: pulumi.CustomResourceOptions): void {
   const metadata = { name, namespace: "kube-system" };
-  new ConfigMap("turns", { metadata }, opts);
+  const annotations = { [machinesMark]: machines.join(" ") };
+  new ConfigMap("turns", { metadata: { ...metadata, annotations } }, opts);
   const role = new Role(
     "turns-role",
     {

@@ -6,7 +6,7 @@ import { controlPlaneMark } from "../settings/topology";
 import { drain, retryTransient, nodePath, uncordon } from "./drain";
 import { removeMember } from "./etcd-member";
 import { saveBeforeLeaving } from "./last-snapshot";
-import { endTurn, takeTurn } from "./turns";
+import { endTurn, endTurnIfGone, takeTurn } from "./turns";
 
 /** A machine, and how to reach the cluster that it is a member of. */
 export interface Member {
@@ -54,11 +54,15 @@ export async function leave(
       await drain({ api, node: machine, minutes: limits.drainMinutes });
       if (role === "control-plane") await removeMember(api, machine, helper(others));
       await retryTransient(() => api.delete(nodePath(machine)));
+      await endTurnIfGone({ api, machine, minutes: limits.drainMinutes });
     });
   });
 }
 
-/** Takes a machine down while no other one is. It stays noted until the machine is back, by its bootstrap step. */
+/**
+ * Takes a machine down while no other one is. It stays noted until the machine is back, by its bootstrap step, or has
+ * left for good.
+ */
 async function inTurn(
   api: KubernetesApi,
   machine: string,

@@ -9,6 +9,9 @@ import { ApiError, KubernetesApi } from "./kubernetes-api";
  */
 export const turnsName = "zoned-maintenance";
 
+/** Annotation of it: the cluster's machines, so that one that leaves is known to be made anew or not. */
+export const machinesMark = "zoned/machines";
+
 /** Annotation of a Node that its machine has cordoned for an event of Azure. */
 export const eventCordon = "zoned/cordoned-for-maintenance";
 
@@ -51,6 +54,13 @@ export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
 
 /** Takes back what an update has noted of this machine. */
 export const endTurn = ({ api, machine }: Turn): Promise<unknown> => changed(api, machine, null);
+
+/** The same of a machine that has left for good, and that no bootstrap step of its own will say to be back. */
+export async function endTurnIfGone(turn: Turn): Promise<void> {
+  const turns = await retryTransient(() => turn.api.find(path));
+  const machines = turns?.metadata.annotations?.[machinesMark]?.split(" ");
+  if (machines !== undefined && !machines.includes(turn.machine)) await endTurn(turn);
+}
 
 /** Changes what is said of a machine, or returns who is down. Whoever writes meanwhile makes it ask again. */
 async function changed(

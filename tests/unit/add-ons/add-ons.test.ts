@@ -52,6 +52,9 @@ async function build(given: Change) {
     settings,
     manifests: texts,
     apiServer: { name: apiName, port: 6443 },
+    machineRecords: new Map(
+      Object.entries(runs).map(([name, bootstrapRequestedAt]) => [name, { bootstrapRequestedAt }]),
+    ),
   };
   const opts = { provider, transformations: [recorder.watch] };
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);
@@ -77,12 +80,6 @@ async function build(given: Change) {
       kubeconfig: pulumi.secret("k"),
       controlPlaneJoins: [controlPlaneJoin, second, third],
       joins: [controlPlaneJoin, second, third, workerJoin],
-      machineRecords: new Map(
-        Object.entries(runs).map(([name, bootstrapRequestedAt]) => [
-          name,
-          { bootstrapRequestedAt },
-        ]),
-      ),
     },
     opts,
   );

@@ -123,6 +123,8 @@ class FakeCluster {
   readonly pods = new Map<string, any>();
   /** Machines that are down. */
   turns: Record<string, string> = {};
+  /** Those of the settings, where the cluster knows them. */
+  machines?: string;
   private log = "";
   /** Whether etcdctl fails. */
   fails = false;
@@ -148,7 +150,8 @@ class FakeCluster {
     if (pathname.endsWith("/configmaps/zoned-maintenance")) {
       const turns = Object.entries<any>({ ...this.turns, ...body?.data });
       this.turns = Object.fromEntries(turns.filter(([, value]) => value !== null));
-      return [200, { metadata: { resourceVersion: "1" }, data: this.turns }];
+      const annotations = this.machines ? { "zoned/machines": this.machines } : {};
+      return [200, { metadata: { resourceVersion: "1", annotations }, data: this.turns }];
     }
     if (pathname === "/api/v1/nodes") {
       const isAll = searchParams.get("labelSelector") !== "node-role.kubernetes.io/control-plane";
@@ -295,6 +298,17 @@ describe("a control plane", () => {
     expect(cluster!.left).toEqual([]);
     // Until its successor is back.
     expect(cluster!.turns).toEqual({ "cp-3": expect.stringMatching(/^update 20/) });
+  });
+
+  it.each([
+    ["is made anew", "cp-1 cp-2 cp-3", ["cp-3"]],
+    ["has left for good", "cp-1 cp-2", []],
+  ])("is noted as down where it %s: %s", async (_, machines, down) => {
+    cluster!.machines = machines;
+
+    await leave(controlPlane(), limits);
+
+    expect(Object.keys(cluster!.turns)).toEqual(down);
   });
 
   it("waits while another machine is down for something else, and says which", async () => {

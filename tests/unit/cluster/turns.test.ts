@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { turns } from "../../../components/add-ons/turns";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
-import { endTurn, takeTurn, turnsName } from "../../../components/cluster/turns";
+import { endTurn, endTurnIfGone, takeTurn, turnsName } from "../../../components/cluster/turns";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
 import {
@@ -33,6 +33,7 @@ let etcd: ChildProcess;
 let server: ChildProcess;
 let api: Api;
 let operator: KubernetesApi;
+let nobodyIsDown: Body;
 
 /** A machine whose kubelet has this name, with the real curl. */
 function machineNamed(name: string): FakeMachine {
@@ -85,7 +86,8 @@ beforeAll(async () => {
     }),
   );
   const recorder = await Recorder.start();
-  turns({ transformations: [recorder.watch] });
+  turns(["one", "two"], { transformations: [recorder.watch] });
+  nobodyIsDown = (await recorder.object("ConfigMap", turnsName)).inputs as Body;
   const places: Record<string, string> = {
     ConfigMap: configMaps,
     Role: "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles",
@@ -97,7 +99,7 @@ beforeAll(async () => {
   for (const name of ["one", "two"]) await api.post("/api/v1/nodes", { metadata: { name } });
   [one, two] = [machineNamed("one"), machineNamed("two")];
 });
-beforeEach(() => api.put(`${configMaps}/${turnsName}`, { metadata: { name: turnsName } }));
+beforeEach(() => api.put(`${configMaps}/${turnsName}`, nobodyIsDown));
 afterAll(async () => {
   await operator?.close();
   await ended(server);
@@ -127,6 +129,16 @@ it("lets an update wait for a machine that is down, and go on when that is back"
   expect((await on(one, "take_turn", "Redeploy", "30")).stdout).toContain("two is down for update");
   await endTurn(waiting);
   expect(await written()).toEqual({});
+});
+
+it("ends an update's turn of a machine that has left for good, and keeps that of one that is made anew", async () => {
+  await takeTurn({ api: operator, machine: "one", minutes: 1 });
+  await takeTurn({ api: operator, machine: "three", minutes: 1 });
+
+  for (const machine of ["one", "three"])
+    await endTurnIfGone({ api: operator, machine, minutes: 1 });
+
+  expect(Object.keys(await written())).toEqual(["one"]);
 });
 
 it("ends an update's turn on the machine that it has made anew", async () => {
