@@ -1,3 +1,7 @@
+import {
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicyBinding,
+} from "@pulumi/kubernetes/admissionregistration/v1";
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
@@ -35,6 +39,36 @@ export const sentinelScript = `test -e /run/reboot-required && ${onMachine("may_
 /** Waits for its turn. Where that does not come, kured lets pods on the machine again. */
 const rebootCommand = onMachine("reboot_in_turn");
 
+/**
+ * kured writes its lock by an update of its whole DaemonSet. Its token is on every machine, so that who is
+ * root on one would otherwise have the DaemonSet run anything on all of them, as root.
+ */
+const lockPolicy = {
+  failurePolicy: "Fail",
+  matchConstraints: {
+    resourceRules: [
+      {
+        apiGroups: ["apps"],
+        apiVersions: ["v1"],
+        operations: ["UPDATE"],
+        resources: ["daemonsets"],
+      },
+    ],
+  },
+  matchConditions: [
+    {
+      name: "is-kured",
+      expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${name}'`,
+    },
+  ],
+  validations: [
+    {
+      expression: "object.spec == oldObject.spec",
+      message: "kured may change annotations of its DaemonSet, and nothing that runs",
+    },
+  ],
+};
+
 export interface RebootsArgs {
   readonly settings: Pick<Settings, "drainMinutes">;
   readonly window: Window;
@@ -42,8 +76,7 @@ export interface RebootsArgs {
 
 /**
  * Reboots machines whose operating system asks for it, in a window and one at a time: kured drains
- * each before and uncordons it after. The lock is an annotation of its DaemonSet, which kured alone heeds:
- * it may be written by no machine, since who may write a DaemonSet may run what he likes.
+ * each before and uncordons it after. The lock is an annotation of its DaemonSet.
  *
  * @see https://kured.dev/docs/configuration/
  */
@@ -69,6 +102,17 @@ export class Reboots extends pulumi.ComponentResource {
       ],
       child,
     );
+    const policyName = "zoned-kured-lock";
+    const policy = new ValidatingAdmissionPolicy(
+      `${resourceName}-policy`,
+      { metadata: { name: policyName, labels }, spec: lockPolicy },
+      child,
+    );
+    const policyBinding = new ValidatingAdmissionPolicyBinding(
+      `${resourceName}-policy-binding`,
+      { metadata: { name: policyName, labels }, spec: { policyName, validationActions: ["Deny"] } },
+      { ...child, dependsOn: [policy] },
+    );
     const role = new Role(
       `${resourceName}-role`,
       {
@@ -82,7 +126,7 @@ export class Reboots extends pulumi.ComponentResource {
           },
         ],
       },
-      child,
+      { ...child, dependsOn: [policyBinding] },
     );
     const binding = new RoleBinding(
       `${resourceName}-binding`,

@@ -160,6 +160,8 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       NodeRestriction: "which keeps a node from changing others",
       Priority: "by which the cluster's own pods are the last to be evicted",
       ServiceAccount: "by which pods get the tokens that add-ons need",
+      ValidatingAdmissionPolicy:
+        "which keeps kured's token, on every machine with reboots, from running anything on all of them",
     }),
     "enable-admission-plugins": without({
       AlwaysDeny: "which refuses every change, also those of the cluster's own parts",

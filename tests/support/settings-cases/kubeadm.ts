@@ -34,6 +34,7 @@ const needed: readonly [string, string, unknown, string][] = [
     "without NodeRestriction",
   ],
   ["apiServer", "disable-admission-plugins", "ServiceAccount", "it without ServiceAccount"],
+  ["apiServer", "disable-admission-plugins", "ValidatingAdmissionPolicy", "kured's token"],
   ["apiServer", "admission-control", "AlwaysPullImages", "set that"],
   ["apiServer", "enable-admission-plugins", "EventRateLimit", "admission-control-config-file too"],
   ["apiServer", "runtime-config", "api/all=false,api/beta=true", "it without api/all"],

@@ -31,6 +31,12 @@ const kinds: Readonly<Record<string, Kind>> = {
   "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding": ofCluster(
     "mutatingadmissionpolicybindings",
   ),
+  "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy": ofCluster(
+    "validatingadmissionpolicies",
+  ),
+  "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": ofCluster(
+    "validatingadmissionpolicybindings",
+  ),
   "apps/v1/DaemonSet": namespaced("daemonsets", "spec.selector"),
   "apps/v1/Deployment": namespaced("deployments", "spec.selector"),
   "policy/v1/PodDisruptionBudget": namespaced("poddisruptionbudgets"),
