@@ -211,16 +211,23 @@ export async function observe(settings: Settings): Promise<Observed> {
   };
 }
 
+/** Those that the next update reads; see outputs.ts. */
+interface StackOutputs {
+  readonly cluster?: PreviousOutputs;
+  readonly kubeconfig?: string;
+  readonly machines?: readonly PlacedMachine[];
+}
+
 /**
  * Read by a function, not by a StackReference: that would copy all outputs into the state, and could
  * not be tried again.
  */
 async function readPreviousOutputs({ apiProxy }: Pick<Settings, "apiProxy">): Promise<Previous> {
   const name = stackName();
-  const outputs = await askBackend<Record<string, any>>("readStackOutputs", { name });
+  const outputs = await askBackend<StackOutputs>("readStackOutputs", { name });
   return {
-    outputs: outputs?.["cluster"],
-    kubeconfig: outputs?.["kubeconfig"] && throughProxy(outputs["kubeconfig"], apiProxy),
-    placed: outputs?.["machines"] ?? [],
+    outputs: outputs?.cluster,
+    kubeconfig: outputs?.kubeconfig && throughProxy(outputs.kubeconfig, apiProxy),
+    placed: outputs?.machines ?? [],
   };
 }
