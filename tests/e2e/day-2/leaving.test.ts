@@ -148,6 +148,9 @@ describe("a machine that leaves", () => {
       /would replace zoned-dev-workers-3: it runs, and the cluster has no/,
     );
     expect(await nodes()).toContain("workers-3");
+    // Pods were evicted from it, and go back to it.
+    await cloud.kubectl("rollout", "restart", "deployment/web");
+    await cloud.kubectl("rollout", "status", "deployment/web", "--timeout", "120s");
   });
 
   it("is cordoned and emptied, and its Node deleted, before its VM is", async () => {

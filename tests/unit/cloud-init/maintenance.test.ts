@@ -279,7 +279,7 @@ describe("a machine that Azure is to redeploy", () => {
   });
 
   it("is drained where somebody has uncordoned what an update had drained", async () => {
-    const node = { metadata: { annotations: { "zoned/drained": "unschedulable" } } };
+    const node = { metadata: { name, annotations: { "zoned/drained": "unschedulable" } } };
     const machine = new Machine({ events: [eventOf("Redeploy")], node });
 
     await machine.look();
