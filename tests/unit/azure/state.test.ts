@@ -101,11 +101,12 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnow
 const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
 
 beforeEach(() => {
-  // Nobody waits here for what Azure needs a moment for.
+  // Nobody waits here for what Azure needs a moment for; undici's clock ticks below a second.
   const wait = globalThis.setTimeout;
   jest
     .spyOn(globalThis, "setTimeout")
-    .mockImplementation(((then: () => void) => wait(then, 0)) as typeof setTimeout);
+    .mockImplementation(((then: () => void, milliseconds = 0, ...args: []) =>
+      wait(then, milliseconds < 1000 ? milliseconds : 0, ...args)) as typeof setTimeout);
 });
 
 afterEach(async () => {
