@@ -2,15 +2,13 @@
 // file: it keeps its place.
 "use strict";
 
-/** An error without a stack trace: it is the operator's to read. */
-async function awaited({ kubeconfig, targets }) {
-  require("../../typescript.cjs").register();
-  try {
-    await require("../cluster/roll-out").awaitRollOuts(kubeconfig, targets);
-  } catch ({ message }) {
-    throw Object.assign(new Error(message), { stack: "", name: "" });
-  }
-}
+const forOperators = require("../for-operators.cjs");
+
+const awaited = ({ kubeconfig, targets }) =>
+  forOperators(() => {
+    require("../../typescript.cjs").register();
+    return require("../cluster/roll-out").awaitRollOuts(kubeconfig, targets);
+  });
 
 module.exports = {
   async create(inputs) {

@@ -2,6 +2,8 @@
 // has left the program. Pulumi's state names this file: it keeps its place and its two exports.
 "use strict";
 
+const forOperators = require("../for-operators.cjs");
+
 /** The stack's settings of this moment; what a resource was made with may be years old. */
 let settings = () => undefined;
 
@@ -31,15 +33,6 @@ function reachable({ kubeconfig, ...member }) {
 function program(path) {
   require("../../typescript.cjs").register();
   return require(path);
-}
-
-/** An error without a stack trace: it is the operator's to read. */
-async function forOperators(action) {
-  try {
-    return await action();
-  } catch ({ message }) {
-    throw Object.assign(new Error(message), { stack: "", name: "" });
-  }
 }
 
 const common = {
