@@ -72,9 +72,13 @@ held_pods() {
 # What follows a drain needs half an hour of the time that Azure gives the step.
 drain() {
   local held until seconds
+  local way="empty it by hand, which may take longer (kubectl drain $machine --ignore-daemonsets --delete-emptydir-data, and kubectl uncordon after the update)"
   await_turn
   seconds=$((ZONED_DEADLINE - $(date +%s) - 1800))
-  ((seconds < drain_minutes * 60)) || seconds=$((drain_minutes * 60))
+  if ((seconds >= drain_minutes * 60)); then
+    seconds=$((drain_minutes * 60))
+    way="give them longer (zoned:drainMinutes)"
+  fi
   until=$((SECONDS + seconds))
   cordon "$cordoned_by" "$version"
   while ! held=$(held_pods) || [[ -n $held ]]; do
@@ -83,7 +87,7 @@ drain() {
       uncordon
       end_turn update || true
       reason "after $((seconds / 60)) minutes pods are still on this machine, which was not touched and takes pods" \
-        "again: $held. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again"
+        "again: $held. Let them go, or $way, and run \`pulumi up\` again"
       return 1
     fi
     sleep 5

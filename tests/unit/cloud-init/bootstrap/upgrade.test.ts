@@ -145,6 +145,8 @@ describe("an upgrade", () => {
     const { stderr } = await bootstrap(machine, { ZONED_DEADLINE: soon });
 
     expect(stderr).toMatch(/after \d+ minutes pods are still on this machine.*the budget of web/);
+    expect(stderr).toContain(`kubectl drain ${worker.machine} --ignore-daemonsets`);
+    expect(stderr).not.toContain("drainMinutes");
     expect(order(machine)).toContain("uncordon");
     expect(machine.callsOf("curl").join()).toContain(`"${worker.machine}":null`);
   });
@@ -636,6 +638,7 @@ describe("an upgrade", () => {
     expect(code).not.toBe(0);
     expect(stderr).toContain("default/web: Cannot evict pod");
     expect(stderr).toContain("The disruption budget web needs 1 healthy pods");
+    expect(stderr).toContain("Let them go, or give them longer (zoned:drainMinutes)");
     expect(order(machine)).toContain("uncordon");
     expect(order(machine)).not.toContain("kubeadm upgrade node --config");
   });
