@@ -52,7 +52,7 @@ export interface MachineState {
   readonly bootstrap?: BootstrapState;
   /** Of a control plane: what its cluster says of it; see left-machines.ts. */
   readonly removedFromEtcd?: boolean;
-  /** Of a worker that runs, likewise. */
+  /** Likewise of a machine that runs, and is a member of etcd if it is a control plane. */
   readonly lacksNode?: boolean;
   /** Likewise of any machine: it is off, and its Node is still drained. */
   readonly stoppedForResize?: boolean;

@@ -41,7 +41,7 @@ export async function markLeft<T extends AzureState>(
   try {
     const nodes = await api.list("/api/v1/nodes");
     const removed = await getRemovedFromEtcd(api, nodes, before);
-    const nodeless = getWithoutNode(nodes, before, azure);
+    const nodeless = getWithoutNode(nodes, before, azure).filter((name) => !removed.includes(name));
     const marked = [...azure.machines].map(([name, machine]): [string, MachineState] => [
       name,
       {
@@ -75,8 +75,9 @@ async function getRemovedFromEtcd(
 }
 
 /**
- * Workers that run and have no Node. A kubelet makes it when it starts and not later, and would make it without what
- * a join and an update gave it: its pool's taints and labels, and with flannel the range of its pods.
+ * Machines that run and have no Node. A kubelet makes it when it starts and not later, and would make it without what
+ * a join and an update gave it: a control plane's role, its pool's taints and labels, and with flannel the range of
+ * its pods. An only control plane is not made anew for that.
  */
 const getWithoutNode = (
   nodes: readonly KubernetesObject[],
@@ -84,7 +85,11 @@ const getWithoutNode = (
   azure: AzureState,
 ): string[] =>
   machines
-    .filter(({ name, role }) => role === "worker" && named(nodes, name) === undefined)
+    .filter(({ name }) => named(nodes, name) === undefined)
+    .filter(
+      ({ name, role }) =>
+        role === "worker" || machines.some((one) => one.role === role && one.name !== name),
+    )
     .map(({ name }) => name)
     .filter((name) => !isOff(azure.machines.get(name)!));
 

@@ -2,6 +2,7 @@ import { upgradeCordon } from "../../components/machine/payload";
 import { drainMark, excluded } from "../../components/cluster/drain";
 import { eventCordon } from "../../components/cluster/turns";
 import { named, nodeProblems } from "../../components/cluster/cluster-health";
+import { controlPlaneMark } from "../../components/settings/topology";
 import { type Check, controlPlanesOf, type Expected } from "./check";
 import type { ClusterState } from "./cluster-state";
 
@@ -18,10 +19,22 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "pulumi up, which makes a machine anew that Azure no longer has, and a worker that runs without a Node; a control plane that runs without one is made anew when its VM is gone, if it is not the only one: az vm delete"
+              ? "pulumi up, which makes a machine anew that Azure no longer has, or that runs without a Node; an only control plane makes its Node when it starts: az vm restart"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),
+      ...controlPlanesOf(expected)
+        .filter((machine) => {
+          const labels = named(state.nodes, machine)?.metadata.labels;
+          return labels !== undefined && labels[controlPlaneMark] === undefined;
+        })
+        .map((machine) => ({
+          machine,
+          saw: "its Node has not the role of a control plane, as one that was deleted and that its kubelet has made anew: updates and reboots of others overlook it",
+          fix:
+            `kubectl label node ${machine} ${controlPlaneMark}= ${excluded}=; where control planes take no pods ` +
+            `(schedulableControlPlanes), kubectl taint node ${machine} ${controlPlaneMark}:NoSchedule`,
+        })),
       ...unexpected.map(({ metadata: { name } }) => ({
         saw: `Node ${name} is no machine of this stack`,
         fix: `kubectl delete node ${name}, if its machine is gone`,

@@ -140,7 +140,7 @@ it("says nothing of one whose step has failed, which runs again by itself", asyn
   ).toEqual([third]);
 });
 
-describe("a worker that has no Node", () => {
+describe("a machine that has no Node", () => {
   const [worker = ""] = workers;
   const lacking = async (of: Cluster, change: Partial<LeftArgs> = {}) =>
     (await marked(of, change)).filter(([, one]) => one.lacksNode).map(([name]) => name);
@@ -150,6 +150,16 @@ describe("a worker that has no Node", () => {
     expect(await lacking({ nodes: others })).toEqual([worker]);
     expect(await lacking({ nodes: all })).toEqual([]);
     expect(await lacking({ nodes: others }, { azure: azureWith(worker) })).toEqual([]);
+  });
+
+  it("is marked where it is a control plane that etcd lists, unless it is the only one", async () => {
+    const members = [member(first), member(third)];
+
+    expect(await lacking({ nodes: all.filter((name) => name !== second) })).toEqual([second]);
+    expect(await lacking({ nodes: all.filter((name) => name !== second), members })).toEqual([]);
+    const only = machines.filter(({ name }) => name !== second && name !== third);
+    const nodes = all.filter((name) => name !== first);
+    expect(await lacking({ nodes }, { machines: only })).toEqual([]);
   });
 
   it("is not while it is off, since it makes its Node when it starts", async () => {

@@ -378,20 +378,22 @@ it("has a private API in a network of others at the address that the outputs rem
   expect(apiAddress).toBe("10.1.1.77");
 });
 
-it("makes a worker anew that runs and has no Node, and says why", async () => {
-  const worker = names.find((name) => name.includes("workers"))!;
+it.each([
+  ["worker", names.find((name) => name.includes("workers"))!],
+  ["control plane", second],
+])("makes a %s anew that runs and has no Node, and says why", async (_, machineName) => {
   jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
-    const machine = { ...azure.machines.get(worker)!, lacksNode: true };
-    return { ...azure, machines: new Map([...azure.machines, [worker, machine]]) };
+    const machine = { ...azure.machines.get(machineName)!, lacksNode: true };
+    return { ...azure, machines: new Map([...azure.machines, [machineName, machine]]) };
   });
 
   const { machineRecords, retained, says } = await plan(living);
 
   expect(says).toEqual([
-    `this change would replace ${worker}: it runs, and the cluster has no Node of it`,
+    `this change would replace ${machineName}: it runs, and the cluster has no Node of it`,
   ]);
-  expect(retained.has(worker)).toBe(false);
-  expect(machineRecords.get(worker)).not.toMatchObject({ createdAt: "then" });
+  expect(retained.has(machineName)).toBe(false);
+  expect(machineRecords.get(machineName)).not.toMatchObject({ createdAt: "then" });
   expect(machineRecords.get(first)).toMatchObject({ createdAt: "then" });
 });
 

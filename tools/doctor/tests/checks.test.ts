@@ -279,6 +279,15 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     [/^cordons: cp-2: its Node is cordoned for an event of Azure/],
   ],
   [
+    "a control plane whose Node was deleted and came back without its role",
+    (state) => {
+      delete ofMachine(state.nodes, "cp-2").metadata.labels![
+        "node-role.kubernetes.io/control-plane"
+      ];
+    },
+    [/^Nodes: cp-2: its Node has not the role of a control plane, /],
+  ],
+  [
     "a Node that kured has cordoned for a reboot",
     (state) => {
       const node = ofMachine(state.nodes, "cp-2");

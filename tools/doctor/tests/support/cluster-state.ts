@@ -57,12 +57,13 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
   writeError: undefined,
   storageBytes: 40 * 1024 ** 2,
   issuer: { refused: 0 },
-  nodes: machines.map(({ name, zone }) => ({
+  nodes: machines.map(({ name, role, zone }) => ({
     metadata: {
       name,
       labels: {
         "topology.kubernetes.io/zone": zone,
         "topology.disk.csi.azure.com/zone": zone,
+        ...(role === "control-plane" && { "node-role.kubernetes.io/control-plane": "" }),
       },
       annotations: { "zoned/certificates-valid-until": ago(-300 * 86_400) },
     },
