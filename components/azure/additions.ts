@@ -397,6 +397,8 @@ export function additionsTo(
             ? setting()(own, shown)
             : fields({ reverseFqdn: setting() })(own, shown),
         idleTimeoutInMinutes: setting(4),
+        // Of more than one, Azure takes all that the region has (terraform-provider-azurerm #16470), and changes none.
+        zones: list((zone) => zone, String),
       },
     },
     [networkToken("NatGateway")]: {

@@ -280,6 +280,13 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     },
     { dnsSettings: { domainNameLabel: "api", reverseFqdn: "r" } },
   ],
+  [
+    "the third zone of an address that is to be in two",
+    "network:PublicIPAddress",
+    { zones: ["2", "1"] },
+    { zones: ["1", "2", "3"] },
+    { zones: ["1", "2", "3"] },
+  ],
 ])("keeps %s", async (_what, type, props, shown, expected) => {
   expect(await sent(type, props, shown)).toEqual(expected);
 });

@@ -2,7 +2,7 @@ import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import { Body, Resource, View, withoutUndefined } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { checkZonesUnchanged } from "../../subscription/regions";
+import { checkZonesUnchanged, regions } from "../../subscription/regions";
 import { guidOf, networkName } from "./common";
 
 export type PublicIpBody = {
@@ -77,6 +77,7 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
         ipTags: [],
         ddosSettings: { protectionMode: "VirtualNetworkInherited" },
         ...kept,
+        zones: (body.zones ?? []).length > 1 ? [...regions[body.location]!] : body.zones,
         sku: { name: sku, tier: "Regional", ...body.sku },
         ...guidOf(old?.body),
         dnsSettings: dnsSettingsOf(body, id.id, view),

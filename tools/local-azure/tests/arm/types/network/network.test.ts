@@ -101,6 +101,16 @@ itNeverChanges("natIp", [
   [{ zones: ["2"] }, zonesFixed],
 ]);
 
+it("puts an address of two zones into all that the region has, and changes that no more", async () => {
+  const [id, body] = valid.apiIp;
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  const inTwo = { ...body, zones: ["1", "2"] };
+
+  expect((await arm.put(id, inTwo)).body["zones"]).toEqual(["1", "2", "3"]);
+  expect(await refusedBy(arm.put(id, inTwo))).toMatch(zonesFixed);
+});
+
 itRefuses("nat", [
   [{ zones: ["1", "2"] }, "ResourceCannotHaveMultipleZonesSpecified"],
   [{ zones: ["2"] }, "PublicIPOrPrefixAndStandardSkuNatGatewayZoneDoNotMatch"],
