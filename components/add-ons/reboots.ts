@@ -20,8 +20,11 @@ const namespace = "kube-system";
 const periodMinutes = 10;
 const restMinutes = 5;
 
-/** Longer than a machine takes to start. A lock whose machine has gone ends so long after its drain. */
-const bootMinutes = 30;
+/**
+ * Longer than a machine takes to start, also where somebody has to help: kured uncordons only what holds its lock.
+ * A lock whose machine has gone ends so long after its drain, before the next day's window.
+ */
+const bootMinutes = 12 * 60;
 
 /**
  * Run among the files of the machine itself, by what its bootstrap step leaves there, and on its own

@@ -144,7 +144,7 @@ export function cordons({ nodes }: ClusterState): Check {
         return {
           machine: name,
           saw: `its Node is cordoned by kured, for a reboot since ${reboot}`,
-          fix: "it takes pods again after the reboot; where it does not: kubectl -n kube-system logs -l k8s-app=kured",
+          fix: `it takes pods again after the reboot; where it does not: kubectl -n kube-system logs -l k8s-app=kured, and kubectl uncordon ${name}`,
         };
       }
       return !isOurs
