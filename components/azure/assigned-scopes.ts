@@ -1,6 +1,6 @@
 import { parseContainer } from "../settings/blob-container";
 import { hasOwnIdentity } from "../settings/own-identity";
-import { toSet } from "../settings/problem";
+import { quoted, toSet } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
@@ -28,7 +28,7 @@ export async function assignedScopeProblems(
         ? []
         : [
             `the login may not assign roles at ${scope}, where the settings give identities of this program some: let its owner run ` +
-              `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${scope}`,
+              `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(scope)}`,
           ];
     }),
   ]);

@@ -1,5 +1,5 @@
 import { parseDiskEncryptionSet } from "../settings/disk-encryption-set-id";
-import { toRemove, toSet } from "../settings/problem";
+import { quoted, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 
@@ -86,7 +86,7 @@ async function getSet(
     return {
       problems: [
         `the login may not read the disk encryption set ${id}, which Azure asks of whoever makes disks with it: let its owner run ` +
-          `az role assignment create --assignee LOGIN --role Reader --scope ${id}`,
+          `az role assignment create --assignee LOGIN --role Reader --scope ${quoted(id)}`,
       ],
     };
   }

@@ -1,4 +1,4 @@
-import { toRemove } from "../settings/problem";
+import { quoted, toRemove } from "../settings/problem";
 import type { AzureConnection } from "./connection";
 import { isAllowed, permissionsAt } from "./rights";
 
@@ -33,7 +33,7 @@ export async function askIdentity(id: string, action: string, { arm }: AzureConn
 /** @param role one that reads it */
 export const unreadableIdentity = (id: string, role: string): string =>
   `the login may not read the identity ${id}: let its owner run ` +
-  `az role assignment create --assignee LOGIN --role '${role}' --scope ${id}`;
+  `az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(id)}`;
 
 const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
@@ -66,7 +66,7 @@ export async function getExistingIdentity(
       ? []
       : [
           `the login may not give the identity ${id} to machines: let its owner run ` +
-            `az role assignment create --assignee LOGIN --role 'Managed Identity Operator' --scope ${id}`,
+            `az role assignment create --assignee LOGIN --role 'Managed Identity Operator' --scope ${quoted(id)}`,
         ],
   };
 }

@@ -1,5 +1,5 @@
 import { parseGalleryImage } from "../settings/gallery-image-id";
-import { toRemove, toSet } from "../settings/problem";
+import { quoted, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { minorFor } from "../versions";
 import type { ImageOffer } from "./image-offers";
@@ -62,7 +62,7 @@ export async function getGalleryImage(
       isDeployable: false,
       refusal:
         `the login may not read image ${image}, which Azure asks of whoever makes machines of it: let its owner run ` +
-        `az role assignment create --assignee LOGIN --role Reader --scope ${definition}`,
+        `az role assignment create --assignee LOGIN --role Reader --scope ${quoted(definition)}`,
     };
   }
   if (version === undefined || about === undefined) {
@@ -99,7 +99,7 @@ function flawOf(
   }
   const regions = (publishingProfile?.targetRegions ?? []).map(({ name }) => shortName(name));
   if (!regions.includes(location)) {
-    return `one that is replicated to ${location}, and it is in ${regions.join(", ")}: az sig image-version update --ids ${image} --add publishingProfile.targetRegions name=${location}`;
+    return `one that is replicated to ${location}, and it is in ${regions.join(", ")}: az sig image-version update --ids ${quoted(image)} --add publishingProfile.targetRegions name=${location}`;
   }
   const security = featureOf(about, "SecurityType") ?? "None";
   const wanted: readonly (readonly [boolean, string])[] = [

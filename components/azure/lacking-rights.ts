@@ -1,4 +1,5 @@
 import { digest } from "../digest";
+import { quoted } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import type { NeededRight } from "./needed-rights";
@@ -129,7 +130,7 @@ function commands(
     ...lacking.map(
       ({ scope, actions, builtIn = nameOf(roles.get(actions.join())!) }) =>
         `az role assignment create --assignee-object-id ${principalId} --assignee-principal-type ServicePrincipal ` +
-        `--role '${builtIn}' --scope ${scope}`,
+        `--role '${builtIn}' --scope ${quoted(scope)}`,
     ),
   ];
 }

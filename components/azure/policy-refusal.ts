@@ -1,3 +1,4 @@
+import { quoted } from "../settings/problem";
 import { type Comparison, settingsFor, shownComparisons } from "./policy-comparisons";
 
 /** A policy that refuses something, by its ids; some of Azure's messages have only one of them. */
@@ -71,14 +72,14 @@ function policiesIn(text: string): Policy[] {
 
 /** Its name, and the commands that show its rule. */
 export function shownPolicy({ assignment, definition, name }: Policy): string {
-  const [, scope, assigned] =
+  const [, scope = "", assigned] =
     /^(.*)\/providers\/[^/]+\/policyAssignments\/([^/]+)$/i.exec(assignment ?? "") ?? [];
   const [, group, defined] =
     /(?:managementGroups\/([^/]+)\/.*)?\/policyDefinitions\/([^/]+)$/i.exec(definition ?? "") ?? [];
   const commands = [
     ...(assigned === undefined
       ? []
-      : [`az policy assignment show --name ${assigned} --scope ${scope}`]),
+      : [`az policy assignment show --name ${assigned} --scope ${quoted(scope)}`]),
     ...(defined === undefined
       ? []
       : [

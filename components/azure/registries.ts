@@ -1,5 +1,5 @@
 import { hasOwnKubeletIdentity } from "../settings/own-identity";
-import { toSet } from "../settings/problem";
+import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
@@ -107,7 +107,7 @@ async function getRegistry(
     permissionsAt(arm, id),
   ]);
   const byOwner = (role: string) =>
-    `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${id}`;
+    `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(id)}`;
   if (found === "unreadable") {
     return {
       problem: `the login may not read the registry ${id}, which says by what name it is reached: ${byOwner("Reader")}`,

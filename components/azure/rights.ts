@@ -1,5 +1,6 @@
 import type { Settings } from "../settings/settings";
 import { hasOwnIdentity } from "../settings/own-identity";
+import { quoted } from "../settings/problem";
 import type { AzureConnection } from "./connection";
 import { groupId } from "./resource-names";
 import type { ArmClient } from "./resource-manager";
@@ -87,7 +88,7 @@ export async function rightsProblems(
       if (lacking.length === 0) return [];
       return [
         `the login may not ${lacking.join(", nor ")} in ${place}: let its owner run ` +
-          `az role assignment create --assignee LOGIN --role '${role}' --scope ${scope}` +
+          `az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(scope)}` +
           (role === "Contributor"
             ? ""
             : "; or give the cluster an identity or an application that has its rights already: pulumi config set identityId ID, or servicePrincipalClientId ID"),

@@ -1,4 +1,4 @@
-import { toRemove } from "../settings/problem";
+import { quoted, toRemove } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";
@@ -59,7 +59,7 @@ export async function getWorkloadClients(
           ? []
           : [
               `the login may not let service accounts log in as ${id}: let its owner run ` +
-                `az role assignment create --assignee LOGIN --role 'Managed Identity Federated Identity Credential Contributor' --scope ${id}`,
+                `az role assignment create --assignee LOGIN --role 'Managed Identity Federated Identity Credential Contributor' --scope ${quoted(id)}`,
             ]),
       ];
     }),

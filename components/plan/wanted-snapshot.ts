@@ -1,6 +1,7 @@
 import { KubernetesApi } from "../cluster/kubernetes-api";
 import { containerAddress, listSnapshots, type Snapshot } from "../azure/snapshots";
 import type { Initialization } from "./initialization";
+import { quoted } from "../settings/problem";
 import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import { etcdOf, minorOf } from "../versions";
@@ -97,7 +98,7 @@ function tooNew(
 
 const waysToKnow = ({ etcdBackups }: SnapshotArgs["settings"], now: string): string =>
   "The control plane is not lost, and would be deleted before anybody looks. To have this login see the container, and run again in some minutes: " +
-  `az role assignment create --role "Storage Blob Data Reader" --assignee LOGIN --scope ${etcdBackups?.container}. ` +
+  `az role assignment create --role "Storage Blob Data Reader" --assignee LOGIN --scope ${quoted(etcdBackups?.container ?? "")}. ` +
   `If you know that it is there: pulumi config set skipHealthCheckUntil ${compactTime(Date.parse(now) + 3_600_000)}, and pulumi up before then`;
 
 /** The last snapshot, if the control planes say of it that it is this one. */

@@ -117,6 +117,15 @@ it("asks for what a group will need before that is there, and says when it can b
   );
 });
 
+it("has scopes as a shell takes them, where a resource group's name has parentheses", async () => {
+  const text = await saidOf([], {
+    settings: { resourceGroup: "platform(west)" },
+    isGroupThere: false,
+  });
+
+  expect(text).toContain(`--scope '${subscriptionPath}/resourceGroups/platform(west)'`);
+});
+
 it("wants rights of networks and zones for the cloud provider alone", async () => {
   const text = await saidOf([], { settings: { cloudProvider: false } });
 
