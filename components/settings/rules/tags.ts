@@ -1,3 +1,4 @@
+import { hasIssuer } from "../federation";
 import { entry, found, Problem, toRemove } from "../problem";
 import { Settings } from "../settings";
 
@@ -10,11 +11,15 @@ import { Settings } from "../settings";
 const mostTags = 30;
 
 const longestName = 512;
+const longestNameOfAccount = 128;
 const longestValue = 256;
 
 /** What is wrong with the tags of all resources. */
-export function tagProblems({ tags }: Settings): Problem[] {
+export function tagProblems(settings: Settings): Problem[] {
+  const { tags } = settings;
   const names = Object.keys(tags);
+  // A storage account has the documents of the cluster's issuer.
+  const longest = hasIssuer(settings) ? longestNameOfAccount : longestName;
   const problem = (name: string, expected: string, is = found(tags[name])): Problem => ({
     key: entry("tags", name),
     is,
@@ -23,8 +28,8 @@ export function tagProblems({ tags }: Settings): Problem[] {
     fix: toRemove(name === "" ? "tags" : entry("tags", name)),
   });
   const ofEach = Object.entries(tags).flatMap(([name, value], index): (Problem | false)[] => [
-    (name.trim() !== name || name === "" || name.length > longestName) &&
-      problem(name, `a name of 1 to ${longestName} characters, without spaces around it`),
+    (name.trim() !== name || name === "" || name.length > longest) &&
+      problem(name, `a name of 1 to ${longest} characters, without spaces around it`),
     /[<>%&\\?/]/.test(name) &&
       problem(name, "a name without < > % & \\ ? /, which Azure refuses in names of tags"),
     /^(microsoft|azure|windows)/i.test(name) &&

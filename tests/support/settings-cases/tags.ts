@@ -7,6 +7,11 @@ export const tagCases: Cases = {
     ["tags that are no map", { tags: "cost=1" }, 'tags is "cost=1", expected values by name'],
     ["a tag that is a list", { tags: { cost: ["1"] } }, "tags.cost is"],
     ["a tag without a name", { tags: { "": "x" } }, "a name of 1 to 512 characters"],
+    [
+      "a tag's name that is too long for the storage account of an issuer",
+      { tags: { ["x".repeat(129)]: "y" }, machineIdentity: false },
+      "a name of 1 to 128 characters",
+    ],
     ["a tag's name with a slash", { tags: { "cost/center": "1" } }, "without < > % & \\ ? /"],
     [
       "a name that Azure keeps",
@@ -22,6 +27,7 @@ export const tagCases: Cases = {
   ],
   accepted: [
     ["tags", { tags: { costCenter: "4711", "the owner": "team=platform", empty: "" } }],
+    ["a tag's long name, where there is no storage account", { tags: { ["x".repeat(512)]: "y" } }],
     ["a number as a tag", { tags: { costCenter: 4711 } }],
   ],
 };
