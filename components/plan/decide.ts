@@ -10,7 +10,7 @@ import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-rec
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
-import { existingGroupProblems, lockWarnings } from "./existing-group";
+import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
 import { type Federation, planFederation } from "./federation";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
@@ -132,7 +132,8 @@ export function decide(observed: Observed): Decision {
   const started = new Set(startedMachines(retained, azure));
   const diskClasses = planDiskClasses(settings, offers, current);
   const { subscriptionId } = connection;
-  const group = { azure, locks: observed.locks, subscriptionId, machines, changes };
+  const isKnown = previous.outputs !== undefined;
+  const group = { azure, isKnown, locks: observed.locks, subscriptionId, machines, changes };
   const network = networkProblems(settings, {
     network: observed.network,
     created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
@@ -166,7 +167,7 @@ export function decide(observed: Observed): Decision {
       ...network.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
       ...offerProblems(machines, created, azure.machines, offers, settings, connection),
-      ...initialization.problems,
+      ...(lacksTags(settings, group) ? [] : initialization.problems),
       ...(exists
         ? [
             ...fixedProblems(settings, fixedInAzure(azure, settings)),

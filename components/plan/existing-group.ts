@@ -11,6 +11,8 @@ import type { MachineChange } from "./machine-changes";
 
 interface Group {
   readonly azure: Pick<AzureAnswer, "groupLocation" | "isOwnGroup" | "shown">;
+  /** Whether the stack's outputs have a cluster. */
+  readonly isKnown: boolean;
   readonly locks: readonly Lock[];
   readonly subscriptionId: string;
   readonly machines: readonly Pick<MachinePlan, "name">[];
@@ -98,14 +100,28 @@ function takenGroup({ clusterName }: Settings, { azure }: Group): string[] {
   ];
 }
 
-/** Resources that have the names of this cluster's and that this stack has not made. */
-function takenNames(settings: Settings, group: Group): string[] {
-  const taken = namesOf(settings, group)
+/** Ids of resources that have the names of this cluster's and not the tag of this stack. */
+const takenIn = (settings: Settings, group: Group): string[] =>
+  namesOf(settings, group)
     .flatMap((name) => group.azure.shown.get(name) ?? [])
     .filter((one) => !isOfThisStack(one))
     .map(({ id }: ShownResource) => String(id));
+
+/** Whether this cluster's machines only seem to be lost, in a group that others use too. */
+export const lacksTags = (settings: Settings, group: Group): boolean =>
+  settings.resourceGroup !== "" && group.isKnown && takenIn(settings, group).length > 0;
+
+function takenNames(settings: Settings, group: Group): string[] {
+  const taken = takenIn(settings, group);
   if (taken.length === 0) return [];
   const tag = `${stackTag}=${stackName()}`;
+  if (group.isKnown) {
+    return [
+      `resource group ${settings.resourceGroup} has what this stack's cluster is made of without the tag ${tag}. Where the stack or its organization had another ` +
+        "name when it made that (pulumi stack rename, another backend), or somebody has taken the tags away, give it this one, then run pulumi up: " +
+        `for id in ${taken.map(quoted).join(" ")}; do az tag update --operation Merge --tags ${tag} --resource-id $id; done`,
+    ];
+  }
   return [
     `resource group ${settings.resourceGroup} has ${taken.join(", ")}, which this cluster's resources are called, without the tag ${tag} that those of ` +
       "this stack have: take another name for the cluster (pulumi config set clusterName NAME). Where this stack has made one of them and somebody has taken " +

@@ -29,6 +29,7 @@ const resource = (type: string, name: string, tags?: Record<string, string>) =>
 
 const group = {
   azure: { groupLocation: "westeurope", isOwnGroup: true, shown: new Map() },
+  isKnown: false,
   locks: [] as Lock[],
   machines: [machine],
   changes: [] as MachineChange[],
@@ -141,6 +142,22 @@ it.each([
   expect(
     problems(having(resource("network:VirtualNetwork", "zoned-test-vnet", tags)), more),
   ).toEqual([]);
+});
+
+it("gives a stack that has another name than when it made its cluster the command that says so to Azure", () => {
+  const tags = { "zoned-stack": "organization/zoned/before" };
+  const shown = having(
+    resource("network:LoadBalancer", "zoned-test-api", tags),
+    resource("compute:VirtualMachine", machine.name, tags),
+  );
+
+  expect(problems({ ...shown, isKnown: true })).toEqual([
+    expect.stringMatching(
+      new RegExp(
+        `pulumi stack rename.*for id in \\S+/zoned-test-api \\S+/${machine.name}; do az tag update .*--tags zoned-stack=${stack} --resource-id \\$id; done$`,
+      ),
+    ),
+  ]);
 });
 
 it("does not take another stack's resource for its own", () => {

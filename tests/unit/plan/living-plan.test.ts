@@ -397,6 +397,21 @@ it.each([
   expect(machineRecords.get(first)).toMatchObject({ createdAt: "then" });
 });
 
+it("does not take a cluster in a shared group for lost whose stack has another name now", async () => {
+  const settings = { resourceGroup: "platform" };
+  const fixed = fixedSettings({ ...validSettings, cni: "flannel", ...settings });
+  const renamed = plan({
+    ...living,
+    settings,
+    isRemembered: true,
+    remembered: { settings: fixed },
+    tags: { stack: "organization/zoned/before" },
+  });
+
+  await expect(renamed).rejects.toThrow(/pulumi stack rename/);
+  await expect(renamed).rejects.not.toThrow(/reinitialize/);
+});
+
 it.each<[string, Partial<PreviousOutputs>, number]>([
   ["warns where it takes the disk driver away", { diskDriver: true }, 1],
   ["says nothing of a disk driver that was never there", {}, 0],
