@@ -132,13 +132,13 @@ export const getClusterHealthOnce = (
 ): Promise<ClusterHealth> => getHealthOnce(kubeconfig, expected).catch(unknownHealth);
 
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
-const leftOutMilliseconds = 12_000;
+export const leftOutMilliseconds = 12_000;
 
 /**
  * An API server whose own etcd is gone keeps its requests, or answers that it is not ready; one that
  * ends breaks its connections.
  */
-const isOfOneApiServer = (error: unknown): boolean =>
+export const isOfOneApiServer = (error: unknown): boolean =>
   (error instanceof NoAnswer && ["silence", "ECONNRESET", "UND_ERR_SOCKET"].includes(error.code)) ||
   (error instanceof ApiError && error.status >= 500);
 

@@ -1,8 +1,10 @@
 import { lookup } from "node:dns/promises";
+import { setTimeout as pause } from "node:timers/promises";
 
+import { isOfOneApiServer, leftOutMilliseconds } from "../../components/cluster/cluster-health";
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
-import type { Check, Expected } from "./check";
+import { type Check, controlPlanesOf, type Expected } from "./check";
 import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./control-planes";
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
@@ -30,14 +32,25 @@ export interface Report {
   readonly machines: Expected["machines"];
 }
 
-/** Looks at a living cluster once; all it writes is a Lease of its own. */
+/**
+ * Looks at a living cluster; all it writes is a Lease of its own. Where one API server of several may be what does not
+ * answer, as while its machine reboots, it looks again.
+ */
 export async function checkCluster(cluster: Cluster): Promise<Report> {
+  const { report, error } = await look(cluster);
+  if (controlPlanesOf(cluster).length === 1 || !isOfOneApiServer(error)) return report;
+  await pause(leftOutMilliseconds);
+  return (await look(cluster)).report;
+}
+
+async function look(cluster: Cluster): Promise<{ report: Report; error?: Error }> {
   const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
   const since = Date.now();
   const way = await wayTo(api, cluster.proxy);
-  const { checks, looked } = await getClusterState(api)
+  const { checks, looked, error } = await getClusterState(api)
     .then((state) => ({
       looked: true,
+      error: undefined,
       checks: [
         {
           name: "API",
@@ -49,6 +62,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
       ],
     }))
     .catch((error: Error) => ({
+      error,
       // A certificate that is refused is an answer too.
       looked: !(error instanceof NoAnswer) || error.code.startsWith("CERT_"),
       checks: [
@@ -61,7 +75,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
       ],
     }))
     .finally(() => api.close());
-  return {
+  const report = {
     server: api.server,
     time: new Date(api.now).toISOString(),
     looked,
@@ -69,6 +83,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
     checks,
     machines: cluster.machines,
   };
+  return { report, error };
 }
 
 /** The server, and how its name leads there. */

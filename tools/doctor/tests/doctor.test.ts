@@ -1,6 +1,10 @@
+import timers from "node:timers/promises";
+
 import { checkCluster } from "../doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../report";
 import { healthyCluster, now, serveCluster, threeByThree } from "./support/cluster-state";
+
+const pause = jest.spyOn(timers, "setTimeout").mockImplementation(async () => undefined as never);
 
 const cluster = { current: healthyCluster() };
 let api: Awaited<ReturnType<typeof serveCluster>>;
@@ -96,6 +100,16 @@ it("has looked, and is not healthy, when the API says that it is not ready", asy
   expect(report).toMatchObject({ looked: true, healthy: false });
   expect(report.checks[0]!.problems[0]!.saw).toMatch(/500 to GET \/readyz.*\[-\]etcd failed/);
   expect(zoneLines(report).join("\n")).not.toMatch(/[✓✗]/);
+});
+
+it("looks again where one of several API servers is not ready, as while its machine reboots", async () => {
+  Object.assign(api.readiness, { status: 500, text: "[+]ping ok\n[-]shutdown failed" });
+  pause.mockImplementationOnce(async () => {
+    api.readiness.status = 200;
+    return undefined as never;
+  });
+
+  expect(await look()).toMatchObject({ looked: true, healthy: true });
 });
 
 it("names what to do when the API refuses the certificate of the kubeconfig", async () => {
