@@ -1,10 +1,14 @@
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 
 import { prepareMirror } from "../../../mirror/mirror";
 import { requiredCommands } from "../../../mirror/commands";
 import { runConcurrently } from "../../../shared/run-concurrently";
 import { debianPackages, forMachines } from "../../../programs/debian";
 import type { InstallOptions } from "../../../programs/installs";
+import { cacheFolder } from "../../../programs/tools";
+import { makeFolder } from "../../../shared/files";
+import { holderOf, tryLock } from "../../../shared/lock";
 import { UserError } from "../../../shared/user-error";
 import { prepareBaseImage, prepareSystem } from "./image/base-image";
 import type { HostSettings } from "./host";
@@ -30,18 +34,34 @@ interface MachinesOptions {
   readonly cloudProvider: boolean;
 }
 
+/** What is made in the cache has the same drafts in each process. */
+async function aloneIn<T>(cache: string, work: () => Promise<T>): Promise<T> {
+  makeFolder(cache, 0o755);
+  const lock = join(cache, "machines.lock");
+  const release = tryLock(lock);
+  if (!release) {
+    throw new UserError(
+      `process ${holderOf(lock)?.pid ?? "?"} prepares real machines in ${cache}: wait for it, or end it`,
+    );
+  }
+  return work().finally(release);
+}
+
 /** Everything that real machines need, from nothing; what is cached is taken from there. */
 export async function prepareMachines(
   options: InstallOptions & MachinesOptions,
 ): Promise<Omit<HostSettings, "oneVcpuEach">> {
-  const { progress, scale, cloudProvider } = options;
-  // What waits for a network goes beside what compiles.
-  const [qemu, system, mirror] = await runConcurrently(options.signal, [
-    (signal) => prepareQemu({ ...options, signal }),
-    (signal) => prepareSystem({ ...options, signal }),
-    (signal) => prepareMirror({ ...options, signal, system: "debian-13" }),
-  ]);
-  const image = await prepareBaseImage(system, mirror, options.kubernetes[0], options);
+  const { cache = cacheFolder(), progress, scale, cloudProvider } = options;
+  const { qemu, mirror, image } = await aloneIn(cache, async () => {
+    // What waits for a network goes beside what compiles.
+    const [qemu, system, mirror] = await runConcurrently(options.signal, [
+      (signal) => prepareQemu({ ...options, signal }),
+      (signal) => prepareSystem({ ...options, signal }),
+      (signal) => prepareMirror({ ...options, signal, system: "debian-13" }),
+    ]);
+    const image = await prepareBaseImage(system, mirror, options.kubernetes[0], options);
+    return { qemu, mirror, image };
+  });
   const problem = await kvmProblem(qemu, image.kernel);
   const accelerator = problem === undefined ? "kvm" : "tcg";
   progress.line(
