@@ -1,5 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -7,6 +16,7 @@ import { stringify } from "yaml";
 
 import { encryptionAlgorithm } from "../../components/key-algorithm";
 import { versions } from "../../components/versions";
+import { Api, kubeconfigOf } from "../../tools/local-azure/machines/simulated/api";
 import { freePort } from "./listen";
 import { built, output } from "./tools";
 
@@ -104,4 +114,34 @@ export async function apiIsReady(
     }
     await wait(200);
   }
+}
+
+/**
+ * A real API server with an etcd and certificates of its own, in a folder that goes with it, and the client of who may
+ * do everything.
+ */
+export async function startApiServer(flags: Flags = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "zoned-api-"));
+  const pki = join(folder, "pki");
+  const log = join(folder, "api.log");
+  const port = await freePort();
+  const config = makeCertificates(folder, port);
+  const { etcd, url } = await startEtcd(folder);
+  const all = { ...apiServerFlags(url, port, pki), ...flags };
+  const server = spawned("kube-apiserver", all, log);
+  const { ca, user } = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
+  const place = { host: "127.0.0.1", port, serverName: "kubernetes", ca };
+  const api = new Api(place, user);
+  const stop = async () => {
+    await ended(server);
+    await ended(etcd);
+    rmSync(folder, { recursive: true });
+  };
+  try {
+    await apiIsReady(server, () => api.isReady(), log);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { api, place, user, folder, pki, config, stop };
 }

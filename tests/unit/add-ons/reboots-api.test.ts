@@ -1,32 +1,18 @@
-import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { Reboots } from "../../../components/add-ons/reboots";
-import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { Api, type Body } from "../../../tools/local-azure/machines/simulated/api";
 import { kindOf } from "../../../tools/local-azure/plugins/kubernetes/kinds";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
-import { freePort } from "../../support/listen";
+import { startApiServer } from "../../support/api-server";
 import { Recorder } from "../../support/record";
 
 jest.setTimeout(300_000);
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-reboots-api-"));
 const system = "/api/v1/namespaces/kube-system";
 const daemonSets = "/apis/apps/v1/namespaces/kube-system/daemonsets";
 const lock = "weave.works/kured-node-lock";
 
-let etcd: ChildProcess;
-let server: ChildProcess;
+let server: Awaited<ReturnType<typeof startApiServer>>;
 let operator: Api;
 /** Whoever has read the token that is on every machine. */
 let kured: Api;
@@ -70,33 +56,16 @@ const takeLock = (daemonSet: Body) => {
 };
 
 beforeAll(async () => {
-  const port = await freePort();
-  makeCertificates(folder, port);
-  const started = await startEtcd(folder);
-  etcd = started.etcd;
-  const log = join(folder, "api.log");
-  // kubeadm sets the latter.
-  const flags = {
-    ...apiServerFlags(started.url, port, join(folder, "pki")),
-    "allow-privileged": "true",
-  };
-  server = spawned("kube-apiserver", flags, log);
-  const text = readFileSync(join(folder, "super-admin.conf"), "utf8");
-  const { server: url, ca, user } = kubeconfigOf(text);
-  const place = { host: url.hostname, port: Number(url.port), serverName: "kubernetes", ca };
-  operator = new Api(place, user);
-  await apiIsReady(server, () => operator.isReady(), log);
+  // kubeadm sets it.
+  server = await startApiServer({ "allow-privileged": "true" });
+  operator = server.api;
   await applyAll();
   const { status } = await operator.post(`${system}/serviceaccounts/kured/token`, { spec: {} });
-  kured = new Api(place, { token: status.token });
+  kured = new Api(server.place, { token: status.token });
   // A policy is in force some time after it was made.
   while ((await changed(kured, runOther)) === "done" && tries < 100) await wait(200);
 });
-afterAll(async () => {
-  await ended(server);
-  await ended(etcd);
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => server?.stop());
 
 it("takes its lock by an update of its DaemonSet", async () => {
   expect(await changed(kured, takeLock)).toBe("done");

@@ -1,6 +1,4 @@
-import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { azureCloudAt } from "../../../components/azure/clouds";
@@ -14,16 +12,8 @@ import {
   keysUrl,
   tokenIssuerOf,
 } from "../../../components/token-issuer";
-import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
-import { freePort } from "../../support/listen";
+import { Api, type Body } from "../../../tools/local-azure/machines/simulated/api";
+import { startApiServer } from "../../support/api-server";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(300_000);
@@ -38,50 +28,26 @@ const clientId = "99999999-2222-4333-8444-555555555555";
 const app = { namespace: "shop", serviceAccount: "app" };
 const policies = "/apis/admissionregistration.k8s.io/v1";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-workload-"));
-const pki = join(folder, "pki");
-let etcd: ChildProcess;
-let server: ChildProcess;
+let server: Awaited<ReturnType<typeof startApiServer>>;
 let api: Api;
 
 beforeAll(async () => {
-  const port = await freePort();
-  makeCertificates(folder, port);
-  const started = await startEtcd(folder);
-  etcd = started.etcd;
-  const log = join(folder, "api.log");
-  server = spawned(
-    "kube-apiserver",
-    {
-      ...apiServerFlags(started.url, port, pki),
-      "service-account-issuer": issuer,
-      "service-account-jwks-uri": keysUrl(issuer),
-    },
-    log,
-  );
-  const {
-    server: url,
-    ca,
-    user,
-  } = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
-  const place = { host: url.hostname, port: Number(url.port), serverName: "kubernetes", ca };
-  api = new Api(place, user);
-  await apiIsReady(server, () => api.isReady(), log);
+  server = await startApiServer({
+    "service-account-issuer": issuer,
+    "service-account-jwks-uri": keysUrl(issuer),
+  });
+  api = server.api;
 });
-afterAll(async () => {
-  await ended(server);
-  await ended(etcd);
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => server?.stop());
 
 it("publishes what the API server itself would, for the same key", async () => {
   const documents = {
     [discoveryPath]: discoveryDocument(issuer),
-    [keysPath]: keysDocument(readFileSync(join(pki, "sa.pub"), "utf8")),
+    [keysPath]: keysDocument(readFileSync(join(server.pki, "sa.pub"), "utf8")),
   };
 
   for (const [path, text] of Object.entries(documents)) {
-    const kubeconfig = ["--kubeconfig", join(folder, "super-admin.conf")];
+    const kubeconfig = ["--kubeconfig", join(server.folder, "super-admin.conf")];
     const served = output(built("kubectl"), [...kubeconfig, "get", "--raw", `/${path}`]);
     expect(JSON.parse(text)).toEqual(JSON.parse(served));
   }

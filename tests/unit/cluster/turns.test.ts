@@ -1,6 +1,4 @@
-import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { turns } from "../../../components/add-ons/turns";
@@ -8,29 +6,16 @@ import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { endTurn, endTurnIfGone, takeTurn, turnsName } from "../../../components/cluster/turns";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
+import { startApiServer } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
-import { freePort } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(600_000);
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-turns-"));
-const pki = join(folder, "pki");
 const configMaps = "/api/v1/namespaces/kube-system/configmaps";
 const machines: FakeMachine[] = [];
-let port: number;
-let config: string;
-let etcd: ChildProcess;
-let server: ChildProcess;
+let server: Awaited<ReturnType<typeof startApiServer>>;
 let api: Api;
 let operator: KubernetesApi;
 let nobodyIsDown: Body;
@@ -40,17 +25,17 @@ function machineNamed(name: string): FakeMachine {
   const machine = new FakeMachine({});
   machines.push(machine);
   const text = output(built("kubeadm"), [
-    ...["kubeconfig", "user", "--config", config, "--org", "system:nodes"],
+    ...["kubeconfig", "user", "--config", server.config, "--org", "system:nodes"],
     ...["--client-name", `system:node:${name}`],
   ]);
   const { user } = kubeconfigOf(text);
   machine.write("/var/lib/kubelet/pki/kubelet-client-current.pem", `${user.cert}${user.key}`);
-  machine.write("/etc/kubernetes/pki/ca.crt", readFileSync(join(pki, "ca.crt"), "utf8"));
+  machine.write("/etc/kubernetes/pki/ca.crt", readFileSync(join(server.pki, "ca.crt"), "utf8"));
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.write("/run/zoned/it", "");
   machine.write(
     "/var/lib/zoned/variables",
-    `machine=${name}\nrole=worker\napi_name=127.0.0.1\napi_port=${port}\ndrain_minutes=15\nversion=1.36.3\n`,
+    `machine=${name}\nrole=worker\napi_name=127.0.0.1\napi_port=${server.place.port}\ndrain_minutes=15\nversion=1.36.3\n`,
   );
   return machine;
 }
@@ -64,25 +49,16 @@ let one: FakeMachine;
 let two: FakeMachine;
 
 beforeAll(async () => {
-  port = await freePort();
-  config = makeCertificates(folder, port);
-  const started = await startEtcd(folder);
-  etcd = started.etcd;
-  const log = join(folder, "api.log");
-  const flags = {
-    ...apiServerFlags(started.url, port, pki),
+  server = await startApiServer({
     "authorization-mode": "Node,RBAC",
     "enable-admission-plugins": "NodeRestriction",
-  };
-  server = spawned("kube-apiserver", flags, log);
-  const admin = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
-  const { server: url, ca, user } = admin;
-  api = new Api({ host: url.hostname, port: Number(url.port), serverName: "kubernetes", ca }, user);
-  await apiIsReady(server, () => api.isReady(), log);
+  });
+  ({ api } = server);
+  const { place, user } = server;
   operator = new KubernetesApi(
     renderKubeconfig({
-      ...{ clusterName: "zoned-test", server: `https://127.0.0.1:${port}` },
-      ...{ caCert: ca, clientCert: user.cert!, clientKey: user.key! },
+      ...{ clusterName: "zoned-test", server: `https://127.0.0.1:${place.port}` },
+      ...{ caCert: place.ca, clientCert: user.cert!, clientKey: user.key! },
     }),
   );
   const recorder = await Recorder.start();
@@ -102,10 +78,8 @@ beforeAll(async () => {
 beforeEach(() => api.put(`${configMaps}/${turnsName}`, nobodyIsDown));
 afterAll(async () => {
   await operator?.close();
-  await ended(server);
-  await ended(etcd);
+  await server?.stop();
   for (const machine of machines) machine.remove();
-  rmSync(folder, { recursive: true });
 });
 
 it("lets one of two machines be down that want to be at the same moment", async () => {
