@@ -64,7 +64,9 @@ export async function awaitRollOuts(
       const silent = await retryTransient(() => silentNodes(api));
       const lacks = lacking(progress, silent.length);
       if (lacks.length === 0) return console.error(silentText(silent));
-      const done = progress.reduce((sum, one) => sum + one.updated + one.available, 0);
+      const done = progress
+        .filter(({ isSeen }) => isSeen)
+        .reduce((sum, one) => sum + one.updated + one.available, 0);
       if (done > furthest) {
         furthest = done;
         since = Date.now();

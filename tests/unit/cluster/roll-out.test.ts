@@ -139,3 +139,15 @@ it("goes on for as many machines as there are, as long as one more pod is there 
   daemonSet = [steps[1]!];
   await expect(wait(3000)).rejects.toThrow("stood still");
 }, 30_000);
+
+it("takes the pods of before a change for no progress: it replaces them one by one", async () => {
+  generation = 2;
+  const steps = [0, 1, 2, 3].map((updated) => ({ updatedNumberScheduled: updated }));
+  const all = { ...everybody, observedGeneration: 2 };
+  daemonSet = [everybody, ...steps.map((step) => ({ ...all, ...step }))];
+  deployment = { ...deployment, observedGeneration: 2 };
+
+  await wait(3000);
+
+  expect(daemonSet).toHaveLength(1);
+}, 30_000);
