@@ -217,6 +217,16 @@ function loggingProblems(kubeProxy: unknown): Problem[] {
   return [{ key, is: found(vmodule), expected, fix: toRemove(key) }];
 }
 
+/** kube-proxy of 1.37 is the first that takes other keywords, and several. */
+function portProblems(kubeProxy: unknown, kubernetesVersion: string): Problem[] {
+  const given = (valueAt(kubeProxy, "nodePortAddresses") ?? []) as readonly string[];
+  const isTaken = given.every(isRange) || given.join() === "primary";
+  if (minorOf(kubernetesVersion) !== "1.36" || isTaken) return [];
+  const key = "kubeProxy.nodePortAddresses";
+  const expected = "primary alone, or ranges alone, before Kubernetes 1.37";
+  return [{ key, is: found(given), expected, fix: toRemove(key) }];
+}
+
 function metricsProblems(kubeProxy: unknown, kubernetesVersion: string): Problem[] {
   const given = valueAt(kubeProxy, "showHiddenMetricsForVersion");
   const [major, minor] = minorOf(kubernetesVersion).split(".").map(Number);
@@ -253,6 +263,7 @@ export function kubeProxyProblems(settings: Settings): Problem[] {
     ...syncProblems(kubeProxy),
     ...localProblems(kubeProxy),
     ...loggingProblems(kubeProxy),
+    ...portProblems(kubeProxy, kubernetesVersion),
     ...metricsProblems(kubeProxy, kubernetesVersion),
     ...gateProblems(settings),
   ];

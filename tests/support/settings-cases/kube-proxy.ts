@@ -103,16 +103,27 @@ export const kubeProxyCases: Cases = {
       kubeProxy(value),
       says,
     ]),
+    ...[["localhost"], ["primary", "10.0.0.0/8"]].map((nodePortAddresses): Refused => [
+      `nodePortAddresses ${nodePortAddresses.join(" and ")}, at which kube-proxy of 1.36 ends`,
+      { kubernetesVersion: "1.36.3", ...kubeProxy({ nodePortAddresses }) },
+      "primary alone, or ranges alone, before Kubernetes 1.37",
+    ]),
     ...endings.map(([proxyMode, value, says]): Refused => [
       `${JSON.stringify(value)}, at which kube-proxy ends in mode ${proxyMode}`,
       { proxyMode, kubeProxy: value },
       says,
     ]),
   ],
-  accepted: startings.map(([proxyMode, value]): Accepted => [
-    `${Object.keys(value).join(", ")} of kube-proxy in mode ${proxyMode}`,
-    { proxyMode, kubeProxy: value },
-  ]),
+  accepted: [
+    ...[["primary"], ["10.0.0.0/8", "fd00::/64"]].map((nodePortAddresses): Accepted => [
+      `nodePortAddresses ${nodePortAddresses.join(" and ")} of kube-proxy 1.36`,
+      { kubernetesVersion: "1.36.3", ...kubeProxy({ nodePortAddresses }) },
+    ]),
+    ...startings.map(([proxyMode, value]): Accepted => [
+      `${Object.keys(value).join(", ")} of kube-proxy in mode ${proxyMode}`,
+      { proxyMode, kubeProxy: value },
+    ]),
+  ],
 };
 
 /** A value for each field that an operator may set. */
