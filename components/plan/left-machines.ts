@@ -48,7 +48,7 @@ export async function markLeft<T extends AzureState>(
         ...machine,
         ...(removed.includes(name) && { removedFromEtcd: true }),
         ...(nodeless.includes(name) && { lacksNode: true }),
-        ...(isOff(machine) && isDrained(named(nodes, name)) && { stoppedForResize: true }),
+        ...(isOff(machine) && isEmptied(named(nodes, name)) && { stoppedForResize: true }),
       },
     ]);
     return { ...azure, machines: new Map(marked) };
@@ -95,6 +95,10 @@ const getWithoutNode = (
 
 const isDrained = (node: KubernetesObject | undefined): boolean =>
   node?.metadata.annotations?.[drainMark] !== undefined;
+
+/** Where somebody has uncordoned it since, the mark stays. */
+const isEmptied = (node: KubernetesObject | undefined): boolean =>
+  isDrained(node) && node?.spec?.unschedulable === true;
 
 const isUndisturbed = (node: KubernetesObject | undefined): boolean =>
   node !== undefined && isReady(node) && !isDrained(node);

@@ -16,6 +16,8 @@ interface Cluster {
   /** Names of Nodes, the first of which the others are compared with. */
   readonly nodes?: readonly string[];
   readonly drained?: string;
+  /** One that was drained, and that somebody lets pods on again. */
+  readonly uncordoned?: string;
   readonly unready?: string;
   /** Lines of etcd's own list. */
   readonly members?: readonly string[];
@@ -45,8 +47,11 @@ beforeAll(async () => {
         items: nodes.map((name) => ({
           metadata: {
             name,
-            annotations: name === cluster.drained ? { "zoned/drained": "unschedulable" } : {},
+            annotations: [cluster.drained, cluster.uncordoned].includes(name)
+              ? { "zoned/drained": "unschedulable" }
+              : {},
           },
+          spec: name === cluster.drained ? { unschedulable: true } : {},
           status: {
             conditions: [{ type: "Ready", status: name === cluster.unready ? "Unknown" : "True" }],
           },
@@ -181,4 +186,5 @@ it("marks a machine that is off while its Node is drained, as a resize that is t
   expect(await stopped({ drained: second })).toEqual([second]);
   expect(await stopped({ drained: third })).toEqual([]);
   expect(await stopped({ unready: second })).toEqual([]);
+  expect(await stopped({ uncordoned: second })).toEqual([]);
 });
