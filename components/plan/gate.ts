@@ -114,8 +114,11 @@ const unrestoredProblem = ({ restoreFrom }: GateArgs["settings"]): string =>
  * Workers that are upgraded or configured otherwise do that by themselves, after the control planes; and an
  * `up` that ended half-way has left some that no setting can keep as they are.
  */
-function notNowProblems({ changes, settings }: GateArgs): string[] {
-  const drained = changes.filter(({ action }) => action !== "upgrade" && action !== "reconfigure");
+function notNowProblems({ azure, changes, settings }: GateArgs): string[] {
+  const drained = changes.filter(
+    ({ action, machine }) =>
+      action !== "upgrade" && action !== "reconfigure" && !azure.machines.get(machine)?.lacksNode,
+  );
   if (drained.length === 0) return [];
   return [
     "this update restores the cluster from a snapshot, and no machine can be drained before that has ended; it would also " +

@@ -275,6 +275,13 @@ it("drains no machine while the cluster is restored, whatever has been left half
   expect(await checkGate({ ...half, initialization: restoring.initialization })).toEqual({
     problems: [],
   });
+  // One without a Node has nothing to be drained of, and no change to be taken back.
+  const changed = args({ changes: "replace workers-1" });
+  const nodeless: MachineState = { size: "s", lacksNode: true };
+  changed.azure.machines.set(name("workers-1"), nodeless);
+  expect(await checkGate({ ...changed, initialization: restoring.initialization })).toEqual({
+    problems: [],
+  });
   const left = { ...one, settings: { ...one.settings, restoreFrom: "latest" } };
   expect(await checkGate(left)).toEqual({
     problems: [expect.stringContaining("pulumi config rm restoreFrom")],
