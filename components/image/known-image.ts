@@ -1,10 +1,9 @@
-import * as pulumi from "@pulumi/pulumi";
-
 import { imageVersionOf } from "../azure/image-offers";
 import { stackName } from "../azure/stack-tag";
 import { digest } from "../digest";
 import { cloudInitText } from "../machine/cloud-init-files";
 import { customData } from "../machine/custom-data";
+import { askBackend } from "../plan/backend";
 import type { Settings } from "../settings/settings";
 
 /** The image of a stack: which version it is, and what that has where it is made. */
@@ -35,9 +34,7 @@ export async function knownImage(settings: Settings, now = new Date()): Promise<
     imageVersionOf(settings),
     settings.osDiskSku,
   ]);
-  const { outputs } = (await pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {
-    name: stackName(),
-  })) as { readonly outputs?: Partial<KnownImage> };
+  const outputs = await askBackend<Partial<KnownImage>>("readStackOutputs", { name: stackName() });
   return outputs?.madeOf === madeOf && outputs.version !== undefined
     ? { version: outputs.version, madeOf, contents: outputs.contents }
     : { version: versionAt(now), madeOf };
