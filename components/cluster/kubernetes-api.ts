@@ -215,6 +215,19 @@ export class KubernetesApi {
   }
 }
 
+/** Does something by the API of the cluster that a kubeconfig names. */
+export async function withApi<T>(
+  kubeconfig: string,
+  action: (api: KubernetesApi) => Promise<T>,
+): Promise<T> {
+  const api = new KubernetesApi(kubeconfig);
+  try {
+    return await action(api);
+  } finally {
+    await api.close();
+  }
+}
+
 /** Turns an answer of this status into nothing. */
 const unlessStatus =
   (status: number) =>

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { retryTransient } from "./drain";
-import { KubernetesApi, readyCondition } from "./kubernetes-api";
+import { type KubernetesApi, readyCondition, withApi } from "./kubernetes-api";
 
 /** Something whose pods are replaced one after another. */
 export interface RolledOut {
@@ -47,13 +47,12 @@ const joinMilliseconds = 60_000;
  *
  * @throws Error that says what has stood still
  */
-export async function awaitRollOuts(
+export const awaitRollOuts = (
   kubeconfig: string,
   targets: readonly RolledOut[],
   patienceMilliseconds = standstillMinutes * 60_000,
-): Promise<void> {
-  const api = new KubernetesApi(kubeconfig);
-  try {
+): Promise<void> =>
+  withApi(kubeconfig, async (api) => {
     let furthest = -1;
     let since = Date.now();
     for (;;) {
@@ -74,10 +73,7 @@ export async function awaitRollOuts(
       if (Date.now() - since > patienceMilliseconds) throw new Error(standstillText(lacks));
       await pause(pollMilliseconds);
     }
-  } finally {
-    await api.close();
-  }
-}
+  });
 
 async function progressOf(api: KubernetesApi, target: RolledOut): Promise<Progress> {
   const { kind, namespace, name } = target;

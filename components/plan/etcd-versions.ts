@@ -1,6 +1,6 @@
 import type { AzureState } from "../azure/state";
 import { getEtcdVersions } from "../cluster/etcd-member";
-import { KubernetesApi } from "../cluster/kubernetes-api";
+import { withApi } from "../cluster/kubernetes-api";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
@@ -34,22 +34,17 @@ export async function etcdVersionProblems(args: EtcdVersionArgs): Promise<string
   if (question === undefined || kubeconfig === undefined) return [];
   if (isHealthCheckSkipped(settings, now)) return [];
   const { wants, members, problemWith } = question;
-  const api = new KubernetesApi(kubeconfig);
-  try {
+  return withApi(kubeconfig, async (api) => {
     const urls = members.map(({ address }) => `https://${address}:2379`);
     const versions = await getEtcdVersions(api, members[0]!.name, urls);
     const problem = problemWith(
       members.map(({ name }, index) => ({ name, version: versions[index]! })),
     );
     return problem === undefined ? [] : [`${wants}, and ${problem}`];
-  } catch (error) {
-    return [
-      `${wants}, and nobody knows which version the members have: ${(error as Error).message}. ` +
-        "Nothing was changed; see that every control plane runs and is well (npm run doctor), then run pulumi up again",
-    ];
-  } finally {
-    await api.close();
-  }
+  }).catch(({ message }: Error) => [
+    `${wants}, and nobody knows which version the members have: ${message}. ` +
+      "Nothing was changed; see that every control plane runs and is well (npm run doctor), then run pulumi up again",
+  ]);
 }
 
 interface Question {

@@ -1,4 +1,4 @@
-import { KubernetesApi } from "../cluster/kubernetes-api";
+import { type KubernetesApi, withApi } from "../cluster/kubernetes-api";
 import { isRewriting } from "../kubeadm/rotation";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
@@ -38,14 +38,10 @@ export async function getLegacyTokens(args: LegacyTokensArgs): Promise<LegacyTok
   if (keys === undefined || !isRewriting(keys) || isSkipped || kubeconfig === undefined) {
     return { secrets: [] };
   }
-  const api = new KubernetesApi(kubeconfig);
-  try {
-    return { secrets: await signedBefore(api) };
-  } catch (error) {
-    return { unknown: (error as Error).message };
-  } finally {
-    await api.close();
-  }
+  return withApi(kubeconfig, signedBefore).then(
+    (secrets) => ({ secrets }),
+    (error: Error) => ({ unknown: error.message }),
+  );
 }
 
 async function signedBefore(api: KubernetesApi): Promise<string[]> {

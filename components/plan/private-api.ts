@@ -1,5 +1,5 @@
 import { apiPort } from "../api-server";
-import { KubernetesApi, NoAnswer } from "../cluster/kubernetes-api";
+import { NoAnswer, withApi } from "../cluster/kubernetes-api";
 import type { ExistingNetwork } from "../azure/existing-network";
 import type { Settings } from "../settings/settings";
 
@@ -58,14 +58,8 @@ const waysTo = (apiName: string, address: string): string =>
   `Where DNS does not know ${apiName}, a line in /etc/hosts does: ${address} ${apiName}`;
 
 /** Why the API is out of reach; undefined if anything answers there. */
-async function silenceOf(kubeconfig: string): Promise<string | undefined> {
-  const api = new KubernetesApi(kubeconfig);
-  try {
-    await api.get("/readyz");
-    return undefined;
-  } catch (error) {
-    return error instanceof NoAnswer ? error.message : undefined;
-  } finally {
-    await api.close();
-  }
-}
+const silenceOf = (kubeconfig: string): Promise<string | undefined> =>
+  withApi(kubeconfig, (api) => api.get("/readyz")).then(
+    () => undefined,
+    (error) => (error instanceof NoAnswer ? error.message : undefined),
+  );

@@ -1,6 +1,6 @@
 import { digest } from "../digest";
 import { kubeProxyConfiguration } from "../kubeadm/kube-proxy";
-import { KubernetesApi } from "../cluster/kubernetes-api";
+import { withApi } from "../cluster/kubernetes-api";
 import { nodeProblems } from "../cluster/cluster-health";
 import { groupWord } from "../azure/resource-names";
 import { MachineChange, PreviousOutputs } from "./machine-changes";
@@ -42,8 +42,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
   const replaced = changes
     .filter(({ action }) => action === "replace")
     .map(({ machine }) => machine);
-  const api = new KubernetesApi(kubeconfig);
-  try {
+  return withApi(kubeconfig, async (api) => {
     const [nodes, leases] = await Promise.all([
       api.list("/api/v1/nodes"),
       api.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
@@ -54,11 +53,7 @@ export async function proxyRollOutProblems(args: ProxyRollOutArgs): Promise<stri
         const reasons = nodeProblems(name, { nodes, leases }, api.now);
         return reasons.length === 0 ? [] : [sentence(name, reasons, groupWord(settings))];
       });
-  } catch {
-    return [];
-  } finally {
-    await api.close();
-  }
+  }).catch(() => []);
 }
 
 const sentence = (name: string, reasons: readonly string[], group: string): string =>

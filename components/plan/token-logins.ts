@@ -1,7 +1,7 @@
 import { groupName } from "../azure/resource-names";
 import type { AzureAnswer } from "../azure/state";
 import { shownAs } from "../azure/shown";
-import { KubernetesApi } from "../cluster/kubernetes-api";
+import { withApi } from "../cluster/kubernetes-api";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import { isControlPlaneName } from "../settings/topology";
@@ -44,18 +44,13 @@ export async function getLoginProblem(args: LoginArgs): Promise<string | undefin
     ...(settings.cloudProvider ? ["cloud-controller-manager"] : []),
     ...(settings.diskDriver ? ["csi-azuredisk-controller"] : []),
   ];
-  const api = new KubernetesApi(kubeconfig);
-  try {
+  return withApi(kubeconfig, async (api) => {
     for (const name of deployments) {
       const text = await api.get(`/apis/apps/v1/namespaces/kube-system/deployments/${name}`);
       if (!isRolledOut(JSON.parse(text))) return `Deployment kube-system/${name} is not rolled out`;
     }
     return undefined;
-  } catch (error) {
-    return (error as Error).message;
-  } finally {
-    await api.close();
-  }
+  }).catch((error: Error) => error.message);
 }
 
 /** Of an update that stopped, some control planes may carry it and others not. */

@@ -3,7 +3,7 @@ import type { AzureAnswer } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { isMember } from "../cluster/cluster-health";
 import { getEtcdMembers } from "../cluster/etcd-member";
-import { isReady, KubernetesApi } from "../cluster/kubernetes-api";
+import { isReady, withApi } from "../cluster/kubernetes-api";
 import { controlPlaneMark, isControlPlaneName } from "../settings/topology";
 import type { Settings } from "../settings/settings";
 import { askBackend } from "./backend";
@@ -35,8 +35,7 @@ export async function unfinishedJoinProblems(args: JoinArgs): Promise<string[]> 
   if (unknown.length === 0) return [];
   const isJoining = (name: string): boolean =>
     !["Succeeded", "Failed"].includes(azure.machines.get(name)!.bootstrap!.state);
-  const api = new KubernetesApi(kubeconfig);
-  try {
+  return withApi(kubeconfig, async (api) => {
     const nodes = await api.list(`/api/v1/nodes?labelSelector=${controlPlaneMark}`);
     const isSettled = (name: string) => azure.machines.has(name) && !unknown.includes(name);
     const by = nodes.find((node) => isReady(node) && isSettled(node.metadata.name));
@@ -49,11 +48,7 @@ export async function unfinishedJoinProblems(args: JoinArgs): Promise<string[]> 
     return joined.length === 0
       ? []
       : [refusal(args, joined, "has joined, or may still be joining")];
-  } catch (error) {
-    return [refusal(args, unknown, `may have joined (${(error as Error).message})`)];
-  } finally {
-    await api.close();
-  }
+  }).catch(({ message }: Error) => [refusal(args, unknown, `may have joined (${message})`)]);
 }
 
 const keyOf = (machine: string, vmId = ""): string => `${machine} ${vmId.toLowerCase()}`;
