@@ -126,7 +126,7 @@ export class KubernetesApi {
     };
     const httpsProxy = proxy ?? cluster["proxy-url"];
     this.dispatcher = new EnvHttpProxyAgent({
-      ...{ connect: tls, requestTls: tls },
+      ...{ connect: tls, requestTls: tls, httpProxy: "" },
       ...(httpsProxy === undefined ? { noProxy: directHosts() } : { httpsProxy, noProxy: "" }),
     });
   }

@@ -28,9 +28,14 @@ function throughProxy(): object {
   return { dispatcher };
 }
 
-/** Node's own, which knows no proxy unless it is started with NODE_USE_ENV_PROXY. */
+/**
+ * Node's own, which knows no proxy unless it is started with NODE_USE_ENV_PROXY. Without HTTPS_PROXY, undici
+ * would take HTTP_PROXY for https too, as no other program does: it may be apt's cache.
+ */
 export const fetch: typeof globalThis.fetch = (input, init) =>
-  globalThis.fetch(input, { ...init, ...throughProxy() });
+  outerProxy() === "" && /^https:/i.test(input as string)
+    ? globalThis.fetch(input, init)
+    : globalThis.fetch(input, { ...init, ...throughProxy() });
 
 /** Proxies of the shell that are no address; Node would only say that a URL is invalid. */
 export const shellProxyProblems = (): Problem[] =>

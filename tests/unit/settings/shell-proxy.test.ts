@@ -80,6 +80,21 @@ it("goes by no proxy to what NO_PROXY names", async () => {
   expect(asked).toEqual([]);
 });
 
+it("goes to https by no proxy that is for http alone, as curl and Go do", async () => {
+  given({ HTTP_PROXY: address });
+  const { KubernetesApi } =
+    require("../../../components/cluster/kubernetes-api") as typeof import("../../../components/cluster/kubernetes-api");
+  const api = new KubernetesApi(
+    JSON.stringify({ clusters: [{ cluster: { server: host } }], users: [{ user: {} }] }),
+  );
+
+  await expect(requests["a question to Azure"]!()).rejects.toThrow("fetch failed");
+  await expect(api.get("/readyz")).rejects.toThrow("does not answer from here");
+
+  await api.close();
+  expect(asked).toEqual([]);
+});
+
 it("reaches this host without a proxy", async () => {
   given({ HTTPS_PROXY: address, HTTP_PROXY: address });
   const { ArmClient } =
