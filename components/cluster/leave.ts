@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { isReady, KubernetesApi, KubernetesObject } from "./kubernetes-api";
+import { isReady, KubernetesApi, KubernetesObject, withApi } from "./kubernetes-api";
 import { getClusterHealthOnce } from "./cluster-health";
 import { controlPlaneMark } from "../settings/topology";
 import { drain, retryTransient, nodePath, uncordon } from "./drain";
@@ -40,7 +40,7 @@ export async function leave(
   limits: Limits,
 ): Promise<void> {
   const { machine, role, vmId } = member;
-  await withApi(member, limits, async (api) => {
+  await inCluster(member, limits, async (api) => {
     const node = await retryTransient(() => api.find(nodePath(machine)));
     // A machine that was made anew, unknown to Pulumi's state, has joined in its predecessor's place.
     if (node !== undefined && !isOf(node, vmId)) return;
@@ -97,7 +97,7 @@ function isOf({ status }: KubernetesObject, vmId: string): boolean {
 
 /** Empties a machine that is about to be restarted. */
 export const drainForResize = (member: Member, limits: Limits): Promise<void> =>
-  withApi(member, limits, async (api) => {
+  inCluster(member, limits, async (api) => {
     const { machine, role } = member;
     const others = role === "worker" ? [] : await otherControlPlanes(api, machine);
     await inTurn(api, machine, limits, async () => {
@@ -109,36 +109,30 @@ export const drainForResize = (member: Member, limits: Limits): Promise<void> =>
 
 /** Lets pods on a machine again that was restarted. */
 export const admitPods = (member: Member, limits: Limits): Promise<void> =>
-  withApi(member, limits, (api) => retryTransient(() => uncordon(api, member.machine)));
+  inCluster(member, limits, (api) => retryTransient(() => uncordon(api, member.machine)));
 
 /** Does something over the API, unless the cluster is given up or nobody is to wait for it. */
-async function withApi(
+async function inCluster(
   { machine, kubeconfig }: Member,
   { dataLossAccepted, skipIfUnreachable }: Limits,
   action: (api: KubernetesApi) => Promise<void>,
 ): Promise<void> {
   if (dataLossAccepted) return;
-  const api = new KubernetesApi(kubeconfig);
-  const readiness = () =>
-    api.get("/readyz").then(
-      () => [],
-      (error: Error) => [error.message],
-    );
-  const [unready] = skipIfUnreachable ? await readiness() : await problemsOf(readiness);
-  if (unready !== undefined) {
-    await api.close();
+  await withApi(kubeconfig, async (api) => {
+    const readiness = () =>
+      api.get("/readyz").then(
+        () => [],
+        (error: Error) => [error.message],
+      );
+    const [unready] = skipIfUnreachable ? await readiness() : await problemsOf(readiness);
+    if (unready === undefined) return action(api);
     if (skipIfUnreachable) return;
     throw new Error(
       `${machine} was not drained, and nothing was changed: ${unready}.\n` +
         "Run pulumi up where the API can be reached. If nobody can reach it, and what runs on the machine may end without notice: " +
         "pulumi config set skipHealthCheckUntil with a time of the next hours, such as 20261123T180000Z",
     );
-  }
-  try {
-    await action(api);
-  } finally {
-    await api.close();
-  }
+  });
 }
 
 const helper = (others: readonly KubernetesObject[]): string =>
