@@ -261,18 +261,18 @@ class Recover {
   }
 
   /**
-   * Takes everything out of the state again where a resource group is there and not by this stack, which gives
-   * its own a tag: `pulumi destroy` would delete it with all that others have in it.
+   * Takes everything out of the state again where something is there and not by this stack, which gives its own
+   * resource group a tag, and in one of others each resource: `pulumi destroy` would delete what others have.
    */
   private async refuseOthers(
     before: Exported,
     after: Exported,
     created: readonly Created[],
   ): Promise<void> {
-    const others = created.filter(({ urn, type, inputs }) => {
+    const others = created.filter(({ urn, inputs }) => {
       const found = currentOf(after.deployment, urn);
-      const isGroup = type === "azure-native:resources:ResourceGroup";
-      return isGroup && found !== undefined && stackIn(found.outputs) !== stackIn(inputs);
+      const own = stackIn(inputs);
+      return own !== undefined && found !== undefined && stackIn(found.outputs) !== own;
     });
     const [other] = others;
     if (other === undefined) return;
@@ -288,7 +288,7 @@ class Recover {
     });
     const found = stackIn(currentOf(after.deployment, other.urn)?.outputs);
     throw new UserError(
-      `resource group ${other.id.split("/").at(-1)} is there ${found === undefined ? "without the tag zoned-stack" : `with the tag zoned-stack=${found}`}, ` +
+      `${other.id} is there ${found === undefined ? "without the tag zoned-stack" : `with the tag zoned-stack=${found}`}, ` +
         `expected zoned-stack=${stackIn(other.inputs)}, which this stack gives to its own. It is somebody else's, and nothing was put into the state: ` +
         "take another name for the cluster (pulumi config set clusterName NAME), then run pulumi up",
     );
@@ -377,7 +377,7 @@ const isUnread = (one: Recorded | undefined): one is Created =>
   !one.delete &&
   Object.keys(one.outputs ?? {}).length === 0;
 
-/** The stack that has made a resource group, by its tags. */
+/** The stack that has made a resource, by its tags. */
 const stackIn = (properties: Inputs = {}): string | undefined => stackOf(properties["tags"]);
 
 const firstOfEach = (all: readonly Created[]): Created[] =>

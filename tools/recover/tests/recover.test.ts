@@ -318,3 +318,20 @@ describe("a resource group", () => {
     }
   });
 });
+
+it("adopts nothing of others in a resource group that they use too", async () => {
+  const tags = { "zoned-stack": "organization/zoned/prod" };
+  const inputs = { ...groupName, publicIpAddressName: "ip", tags };
+  const wanted = resource("azure-native:network:PublicIPAddress", "ip", inputs);
+  const withAddress = (shownTags: object | undefined) => {
+    const pulumi = new Pulumi([secret], [], { [ipId]: { ...inputs, tags: shownTags } });
+    pulumi.plan = { code: 0, steps: [{ op: "create", newState: wanted }] };
+    return pulumi;
+  };
+
+  expect(await recovered(withAddress(tags), named)).toMatchObject({ adopted: ["ip"] });
+
+  const pulumi = withAddress(undefined);
+  await expect(recovered(pulumi, named)).rejects.toThrow(/ip is there without the tag zoned-stack/);
+  expect(pulumi.state.deployment).toEqual({ resources: [secret], pending_operations: [] });
+});
