@@ -1,4 +1,6 @@
+import type { ResourceManager } from "../../../arm/resource-manager";
 import { Body } from "../../../arm/resources/resource";
+import type { PowerAction } from "../../../machines/machines";
 import { createResources, newArm, refusedBy } from "./fixture";
 import { Kind, valid, withChange } from "./valid-resources";
 
@@ -73,6 +75,68 @@ export function itNeverChanges(kind: Kind, refusals: readonly Refusal[]): void {
 
       expect(await refusedBy(arm.put(id, withChange(kind, change)))).toEqual(refusal(code));
       expect(arm.peek(id)).toEqual(shown);
+    },
+  );
+}
+
+/** One request of several, or what else happens between them. */
+type Step = (arm: ResourceManager) => unknown;
+
+export const put =
+  (id: string, body: Body): Step =>
+  (arm) =>
+    arm.put(id, body);
+export const patch =
+  (id: string, body: Body): Step =>
+  (arm) =>
+    arm.patch(id, body);
+export const remove =
+  (id: string): Step =>
+  (arm) =>
+    arm.delete(id);
+export const power =
+  (id: string, action: PowerAction): Step =>
+  (arm) =>
+    arm.power(id, action, { perform: () => undefined });
+
+/** A Resource Manager with all resources up to this kind, after these requests. */
+async function after(last: Kind | undefined, steps: readonly Step[]): Promise<ResourceManager> {
+  const { arm } = newArm();
+  if (last !== undefined) await createResources(arm, last);
+  for (const step of steps) await step(arm);
+  return arm;
+}
+
+export const taken = "not refused";
+
+/** What is asked, how the answer to the last of these requests begins, and the requests. */
+export type Answer = readonly [what: string, answer: string, ...steps: Step[]];
+
+/** Requests beside all resources up to this kind. */
+export function itAnswers(last: Kind | undefined, answers: readonly Answer[]): void {
+  it.each(answers.map(([what, answer, ...steps]) => ({ what, answer, steps })))(
+    "$what: $answer",
+    async ({ answer, steps }) => {
+      const arm = await after(last, steps.slice(0, -1));
+      const request = async () => steps.at(-1)!(arm);
+
+      expect(await refusedBy(request())).toEqual(refusal(answer));
+    },
+  );
+}
+
+/** What a GET returns, undefined for nothing, after these requests. */
+type Fact = readonly [what: string, id: string, shown: Body | undefined, ...steps: Step[]];
+
+/** Beside all resources up to this kind. */
+export function itShows(last: Kind | undefined, facts: readonly Fact[]): void {
+  it.each(facts.map(([what, id, shown, ...steps]) => ({ what, id, shown, steps })))(
+    "shows $what",
+    async ({ id, shown, steps }) => {
+      const found = (await after(last, steps)).peek(id);
+
+      if (shown === undefined) expect(found).toBeUndefined();
+      else expect(found).toMatchObject(shown);
     },
   );
 }

@@ -1,0 +1,168 @@
+import type { Body } from "../../../arm/resources/resource";
+import {
+  type Answer,
+  itAnswers,
+  itLimits,
+  itNeverChanges,
+  itRefuses,
+  itShows,
+  power,
+  put,
+  remove,
+  taken,
+} from "../../support/arm/input-tables";
+import { compute, group, type Kind, valid, withChange } from "../../support/arm/valid-resources";
+
+const [diskId] = valid.disk;
+itNeverChanges("disk", [
+  [{ zones: ["2"] }, "PropertyChangeNotAllowed: Changing property 'zones'"],
+  [
+    { "creationData.createOption": "Copy" },
+    "PropertyChangeNotAllowed: .*creationData.createOption",
+  ],
+  [{ diskSizeGB: 4 }, "OperationNotAllowed: Disk size can only be increased"],
+]);
+const diskOf = (change: Body) => put(`${diskId}-2`, withChange("disk", change));
+const copied = (id: string, snapshotId: string) =>
+  put(id, {
+    location: "westeurope",
+    zones: ["1"],
+    creationData: { createOption: "Copy", sourceResourceId: snapshotId },
+  });
+const inUs = (name: string) => diskOf({ location: "centralus", sku: { name }, zones: undefined });
+itAnswers("disk", [
+  ["a copy of no snapshot", "NotFound", copied(`${diskId}-2`, compute("snapshots/none"))],
+  ["a disk as a copy", "PropertyChangeNotAllowed", copied(diskId, compute("snapshots/none"))],
+  [
+    "a disk of all zones in one",
+    "OperationNotAllowed: .*StandardSSD_ZRS.* availability zone",
+    diskOf({ sku: { name: "StandardSSD_ZRS" } }),
+  ],
+  ["a disk of all zones", taken, diskOf({ sku: { name: "StandardSSD_ZRS" }, zones: undefined })],
+  // Which has no zones.
+  ["a disk of all zones in centralus", "InvalidParameter: SKU Premium_ZRS", inUs("Premium_ZRS")],
+  ["another disk in centralus", taken, inUs("Premium_LRS")],
+]);
+
+const [setId] = valid.set;
+const [machineId] = valid.machine;
+const other = compute("diskEncryptionSets/other");
+const inMachine = "storageProfile.osDisk.managedDisk.diskEncryptionSet";
+
+itRefuses("set", [
+  [{ location: "nowhere" }, "LocationNotAvailableForResourceType"],
+  [{ activeKey: undefined }, "InvalidParameter: .*activeKey"],
+  [{ "activeKey.keyUrl": undefined }, "InvalidParameter: .*activeKey.keyUrl"],
+  [{ identity: undefined }, "InvalidParameter: .*identity"],
+]);
+itLimits("set", [
+  [
+    "encryptionType",
+    [
+      "EncryptionAtRestWithCustomerKey",
+      "EncryptionAtRestWithPlatformAndCustomerKeys",
+      "ConfidentialVmEncryptedWithCustomerKey",
+    ],
+    ["EncryptionAtRestWithPlatformKey", "mine"],
+    "InvalidParameter: .*encryptionType",
+  ],
+]);
+
+const madeOther = (change: Body = {}) => put(other, withChange("set", change));
+const diskBy = (set: string, more: object = {}) =>
+  put(diskId, withChange("disk", { encryption: { diskEncryptionSetId: set, ...more } }));
+const machineBy = (set: string) =>
+  put(machineId, withChange("machine", { [inMachine]: { id: set } }));
+const osDisk = compute("disks/cp-1-os");
+const osDiskBy = (diskEncryptionSetId: string) =>
+  put(osDisk, {
+    ...{ location: "westeurope", zones: ["1"], encryption: { diskEncryptionSetId } },
+    creationData: { createOption: "FromImage" },
+  });
+const snapshot = compute("snapshots/of-data");
+const snapshotMade = put(snapshot, {
+  location: "westeurope",
+  creationData: { createOption: "Copy", sourceResourceId: diskId },
+});
+
+const byPlatformToo = "EncryptionAtRestWithPlatformAndCustomerKeys";
+const confidential = { encryptionType: "ConfidentialVmEncryptedWithCustomerKey" };
+const keys = `${group}-keys`;
+const refusedSets: readonly (readonly [string, string, Body | undefined])[] = [
+  ["that is not there", "NotFound: Resource .*other not found", undefined],
+  ["of another region", "NotFound: Resource .*other not found", { location: "northeurope" }],
+  ["of confidential machines", "BadRequest: .*other is for confidential", confidential],
+];
+const last: Kind = "nic";
+itAnswers(last, [
+  ...refusedSets.flatMap(([which, answer, change]): Answer[] =>
+    [diskBy(other), machineBy(other)].map((request, index) => [
+      `${["a disk", "a machine's disk"][index]} by a set ${which}`,
+      answer,
+      ...(change === undefined ? [] : [madeOther(change)]),
+      request,
+    ]),
+  ),
+  [
+    "a disk in another way than its set's",
+    "InvalidParameter: The encryption type .*PlatformAndCustomerKeys is not that of .*other",
+    madeOther(),
+    diskBy(other, { type: byPlatformToo }),
+  ],
+  [
+    "another set of a machine",
+    "PropertyChangeNotAllowed: .*osDisk\\.managedDisk\\.diskEncryptionSet",
+    madeOther(),
+    machineBy(setId),
+    machineBy(other),
+  ],
+  [
+    "another set of its disk while it runs",
+    "OperationNotAllowed: .*deallocated",
+    madeOther(),
+    machineBy(setId),
+    osDiskBy(other),
+  ],
+  [
+    "another set of its disk while it is deallocated",
+    taken,
+    madeOther(),
+    machineBy(setId),
+    power(machineId, "deallocate"),
+    osDiskBy(other),
+  ],
+  [
+    "a set of another group",
+    taken,
+    put(keys, { location: "westeurope" }),
+    put(setId.replace(group, keys), valid.set[1]),
+    diskBy(setId.replace(group, keys)),
+  ],
+  ...[[diskBy(other)], [diskBy(other), snapshotMade, remove(diskId)], [machineBy(other)]].map(
+    (use, index): Answer => [
+      `the end of a set of ${["a disk", "a snapshot", "a machine"][index]}`,
+      "OperationNotAllowed: .*other is used by ",
+      madeOther(),
+      ...use,
+      remove(other),
+    ],
+  ),
+  ["the end of a set of nobody", taken, madeOther(), diskBy(other), remove(diskId), remove(other)],
+]);
+
+const encryption = { diskEncryptionSetId: other, type: byPlatformToo };
+const made = madeOther({ encryptionType: byPlatformToo });
+itShows(last, [
+  [
+    "a set's identity, and the customer's key unless it is said otherwise",
+    setId,
+    {
+      identity: { type: "SystemAssigned", principalId: expect.any(String) },
+      encryptionType: "EncryptionAtRestWithCustomerKey",
+    },
+  ],
+  ["Azure's keys of a disk", diskId, { encryption: { type: "EncryptionAtRestWithPlatformKey" } }],
+  ["a set of a disk", diskId, { encryption }, made, diskBy(other)],
+  ["a set of a disk's snapshot", snapshot, { encryption }, made, diskBy(other), snapshotMade],
+  ["a set of a machine's disk", osDisk, { encryption }, made, machineBy(other)],
+]);
