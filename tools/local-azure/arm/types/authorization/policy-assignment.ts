@@ -1,7 +1,6 @@
 import { AzureError, refuse } from "../../azure-error";
-import { View } from "../../resources/resource";
+import { definitionOf } from "../../policy/built-in";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { definitionOf } from "./policy-definition";
 
 export type PolicyAssignmentBody = {
   readonly displayName?: string;
@@ -38,9 +37,9 @@ export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
   defaults: { enforcementMode: "Default" },
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
-  accept({ id, body }: Put<PolicyAssignmentBody>, view: View): Accepted<PolicyAssignmentBody> {
+  accept({ id, body }: Put<PolicyAssignmentBody>): Accepted<PolicyAssignmentBody> {
     const { policyDefinitionId, enforcementMode = "Default" } = body;
-    const definition = definitionOf(policyDefinitionId, view);
+    const definition = definitionOf(policyDefinitionId);
     if (definition === undefined) {
       throw new AzureError(
         404,
