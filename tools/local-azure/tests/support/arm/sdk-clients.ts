@@ -72,13 +72,21 @@ export function containerFor(
 
 /** Ids of all that Azure has. */
 export async function everyId({ resources, authorization }: Clients): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const { id } of resources.resourceGroups.list()) ids.push(id!);
-  for await (const { id } of resources.resources.list()) ids.push(id!);
-  for await (const { id } of authorization.roleAssignments.listForSubscription()) ids.push(id!);
-  for await (const { id } of authorization.roleDefinitions.list(subscriptionPath)) ids.push(id!);
-  return ids.sort();
+  const lists: AsyncIterable<{ id?: string }>[] = [
+    resources.resourceGroups.list(),
+    resources.resources.list(),
+    authorization.roleAssignments.listForSubscription(),
+    authorization.roleDefinitions.list(subscriptionPath),
+  ];
+  const found = await Promise.all(lists.map(all));
+  return found.flatMap((ones) => ones.map(({ id }) => id!)).sort();
 }
 
 /** Pollers ask at once: the local Azure's operations take no time in tests. */
 export const soon = { updateIntervalInMs: 1 };
+
+export async function all<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const one of list) found.push(one);
+  return found;
+}
