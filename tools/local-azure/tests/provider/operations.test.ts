@@ -1,28 +1,72 @@
-import { Faults } from "../../arm/faults/faults";
+import { type Fault, Faults } from "../../arm/faults/faults";
 import { Unready } from "../../plugins/protocol/failures";
-import { Properties, unknown } from "../../plugins/protocol/values";
-import { AzureNative } from "../../provider/operations";
-import { parametersOf } from "../../provider/paths";
-import { createResources, newArm, ManualClock } from "../support/arm/fixture";
+import { type Properties, unknown } from "../../plugins/protocol/values";
+import { AzureNative, withRetries } from "../../provider/operations";
+import { createResources, ManualClock, newArm, refusedBy } from "../support/arm/fixture";
 import { inputsOf, subject, type } from "../support/arm/provider-requests";
-import { compute, group, valid } from "../support/arm/valid-resources";
+import { compute, group, type Kind, valid } from "../support/arm/valid-resources";
 
-const update = (id: string, news: Properties) => ({
-  ...subject,
-  id,
-  news,
-  state: {},
-  olds: news,
-  preview: false,
+const tokens = {
+  balancer: "network:LoadBalancer",
+  vnet: "network:VirtualNetwork",
+  nic: "network:NetworkInterface",
+  machine: "compute:VirtualMachine",
+  extension: "compute:VirtualMachineExtension",
+};
+const [vnet] = valid.vnet;
+
+/** A Resource Manager with all up to this kind, and the stand-in's requests about another. */
+async function before(last: Kind | undefined, fault?: Fault) {
+  const clock = new ManualClock();
+  const built = newArm({ clock, faults: new Faults(fault ? [fault] : []) });
+  if (last !== undefined) await createResources(built.arm, last);
+  const warnings: string[] = [];
+  const azure = new AzureNative(built.arm, (_, message) => warnings.push(message));
+  return {
+    ...{ ...built, clock, azure, warnings },
+    create: (kind: keyof typeof tokens, more: object = {}) =>
+      azure.create(type(tokens[kind]), {
+        ...{ ...subject, inputs: inputsOf(kind), preview: false },
+        ...more,
+      }),
+    update: (kind: keyof typeof tokens, news: Properties, olds = news) =>
+      azure.update(type(tokens[kind]), {
+        ...{ ...subject, id: valid[kind][0], news, olds, state: {}, preview: false },
+      }),
+  };
+}
+
+const forbidden = (nth: number, kind: Kind = "vnet"): Fault => ({
+  ...{ method: "GET", id: `${valid[kind][0]}$`, nth, status: 403, code: "Forbidden" },
 });
 
-it("previews the inputs, with unknown ids of sub-resources", async () => {
-  const { arm } = newArm();
-  const { id, state } = await new AzureNative(arm).create(type("network:LoadBalancer"), {
-    ...subject,
-    inputs: inputsOf("balancer"),
-    preview: true,
-  });
+it.each<[what: string, last: Kind, says: RegExp, fault: Fault | undefined]>([
+  ["that exists", "vnet", /^cannot create already existing resource '.*\/vnet'$/, undefined],
+  [
+    "that Azure refuses",
+    "storageAccount",
+    /^Status=409 Code="Boom" Message=/,
+    { method: "PUT", id: "vnet$", code: "Boom" },
+  ],
+  [
+    "that it cannot look for",
+    "group",
+    /^cannot check existence of resource '.*\/vnet': status code 403/,
+    forbidden(1),
+  ],
+])("keeps nothing of a creation %s", async (_, last, says, fault) => {
+  const { arm, create } = await before(last, fault);
+
+  const created = create("vnet");
+
+  await expect(created).rejects.toThrow(says);
+  await expect(created).rejects.not.toBeInstanceOf(Unready);
+  expect(arm.peek(vnet) !== undefined).toBe(last === "vnet");
+});
+
+it("previews the inputs, with unknown ids of sub-resources, and makes nothing", async () => {
+  const { arm, create } = await before(undefined);
+  const { id, state } = await create("balancer", { preview: true });
 
   expect(id).toBe("");
   expect(state).toMatchObject({
@@ -33,310 +77,205 @@ it("previews the inputs, with unknown ids of sub-resources", async () => {
   expect(arm.isEmpty).toBe(true);
 });
 
-it("creates under ARM's id, and returns what a GET shows", async () => {
-  const { arm } = newArm();
-  await createResources(arm, "balancer");
+it("creates under ARM's id, returns what a GET shows, and keeps in an update subnets that are resources of their own", async () => {
+  const { arm, create, update } = await before("routeTable");
+  const { id, state } = await create("vnet");
+  await arm.put(valid.subnet[0], { addressPrefix: "172.16.1.0/24" });
+  await update("vnet", { ...inputsOf("vnet"), tags: { a: "b" } });
 
-  const { id, state } = await new AzureNative(arm).create(type("network:NetworkInterface"), {
-    ...subject,
-    inputs: inputsOf("nic"),
-    preview: false,
-  });
-
-  expect(id).toBe(valid.nic[0]);
+  expect(id).toBe(vnet);
   expect(state).toMatchObject({
-    name: "cp-1-nic",
-    type: "Microsoft.Network/networkInterfaces",
-    azureApiVersion: "2024-05-01",
-    provisioningState: "Succeeded",
+    ...{ name: "vnet", type: "Microsoft.Network/virtualNetworks" },
+    ...{ azureApiVersion: "2024-05-01", provisioningState: "Succeeded" },
   });
-});
-
-it("refuses to create a resource that exists", async () => {
-  const { arm } = newArm();
-  await createResources(arm, "vnet");
-
-  const create = new AzureNative(arm).create(type("network:VirtualNetwork"), {
-    ...subject,
-    inputs: inputsOf("vnet"),
-    preview: false,
-  });
-
-  await expect(create).rejects.toThrow(
-    `cannot create already existing resource '${valid.vnet[0]}'`,
-  );
-});
-
-it("reports an error of Azure as azure-native does", async () => {
-  const { arm } = newArm();
-  await createResources(arm, "balancer");
-  const inputs = { ...inputsOf("nic"), location: "northeurope" };
-
-  const create = new AzureNative(arm).create(type("network:NetworkInterface"), {
-    ...subject,
-    inputs,
-    preview: false,
-  });
-
-  await expect(create).rejects.toThrow(
-    /^Status=400 Code="InvalidResourceReference" Message="Resource .* was not found/,
-  );
-  await expect(create).rejects.not.toBeInstanceOf(Unready);
-});
-
-it("keeps rules and subnets that are resources of their own in an update", async () => {
-  const { arm } = newArm();
-  await createResources(arm);
-  const azure = new AzureNative(arm);
-
-  await azure.update(
-    type("network:NetworkSecurityGroup"),
-    update(valid.securityGroup[0], { ...inputsOf("securityGroup"), tags: { a: "b" } }),
-  );
-  await azure.update(
-    type("network:VirtualNetwork"),
-    update(valid.vnet[0], { ...inputsOf("vnet"), tags: { a: "b" } }),
-  );
-
-  expect(arm.peek(valid.securityGroup[0])).toMatchObject({
-    tags: { a: "b" },
-    securityRules: [{ name: "api" }],
-  });
-  expect(arm.peek(valid.vnet[0])).toMatchObject({
-    tags: { a: "b" },
-    subnets: [{ name: "nodes-1" }],
-  });
+  expect(arm.peek(vnet)).toMatchObject({ tags: { a: "b" }, subnets: [{ name: "nodes-1" }] });
 });
 
 it("takes an identity away by PATCH, as null, with the rest of what it sends; without one it sends a PUT", async () => {
-  const { arm } = newArm();
-  await createResources(arm, "machine");
-  const [own, other] = ["own", "other"].map(
+  const { arm, update } = await before("machine");
+  const [own = "", other = ""] = ["own", "other"].map(
     (name) => `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
   );
-  for (const id of [own, other]) await arm.put(id!, { location: "westeurope" });
-  const azure = new AzureNative(arm);
-  const machine = type("compute:VirtualMachine");
+  for (const id of [own, other]) await arm.put(id, { location: "westeurope" });
   const having = (...userAssignedIdentities: string[]): Properties => ({
     ...inputsOf("machine"),
     tags: { identities: String(userAssignedIdentities.length) },
     identity: { type: "UserAssigned", userAssignedIdentities },
   });
-  const [id] = valid.machine;
 
-  await azure.update(machine, update(id, having(own!, other!)));
-  const { identity, tags } = await azure.update(machine, {
-    ...update(id, having(own!)),
-    olds: having(own!, other!),
-  });
+  await update("machine", having(own, other));
+  const { identity, tags } = await update("machine", having(own), having(own, other));
 
-  expect(identity).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own!]: {} } });
-  expect(identity).not.toHaveProperty(["userAssignedIdentities", other!]);
+  expect(identity).toMatchObject({ type: "UserAssigned", userAssignedIdentities: { [own]: {} } });
+  expect(identity).not.toHaveProperty(["userAssignedIdentities", other]);
   expect(tags).toEqual({ identities: "1" });
-  const sent = arm.log.read().filter((one) => one.id === id && one.method !== "GET");
+  const sent = arm.log
+    .read()
+    .filter(({ id, method }) => id === valid.machine[0] && method !== "GET");
   expect(sent.map(({ method }) => method)).toEqual(["PUT", "PUT", "PATCH"]);
 });
 
-it("returns a resource whose operation failed, for the next update", async () => {
-  const { arm, machines } = newArm();
-  machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
-  await createResources(arm, "machine");
-  const inputs = {
-    ...inputsOf("extension"),
-    ...parametersOf(type("compute:VirtualMachineExtension"), valid.extension[0]),
-  };
-
-  const create = new AzureNative(arm).create(type("compute:VirtualMachineExtension"), {
-    ...subject,
-    inputs,
-    preview: false,
-  });
-
-  await expect(create).rejects.toBeInstanceOf(Unready);
-  await expect(create).rejects.toMatchObject({
-    id: valid.extension[0],
-    inputs,
-    state: { provisioningState: "Failed" },
-    reasons: [expect.stringContaining("boom")],
-  });
-});
-
-/** Azure's network, whose creation takes as long as on Azure. */
-async function slowNetwork() {
-  const clock = new ManualClock();
-  const { arm } = newArm({ clock });
-  await createResources(arm, "group");
-  arm.durations.set({ factor: 1 });
-  const create = (limits: { signal?: AbortSignal; timeoutSeconds?: number }) =>
-    new AzureNative(arm).create(type("network:VirtualNetwork"), {
-      ...{ ...subject, inputs: inputsOf("vnet"), preview: false },
-      ...limits,
-    });
-  const asleep = jest.spyOn(clock, "sleep");
-  const isUnderWay = async (): Promise<void> => {
-    while (asleep.mock.calls.length === 0) await turn();
-  };
-  return { clock, arm, create, asleep, isUnderWay };
-}
-const turn = () => new Promise((next) => setImmediate(next));
-
-it("keeps of a creation that is interrupted its inputs, and no output, since it can read nothing more", async () => {
-  const { create, isUnderWay } = await slowNetwork();
-  const interrupt = new AbortController();
-
-  const creating = create({ signal: interrupt.signal });
-  creating.catch(() => undefined);
-  await isUnderWay();
-  interrupt.abort();
-
-  await expect(creating).rejects.toMatchObject({
-    id: valid.vnet[0],
-    inputs: inputsOf("vnet"),
-    state: {},
-    reasons: ["resource created but read failed context canceled: context canceled"],
-  });
-});
-
-it("keeps nothing of a creation that is interrupted before Azure has accepted it", async () => {
-  const { arm, create } = await slowNetwork();
-
-  const creating = create({ signal: AbortSignal.abort() });
-
-  await expect(creating).rejects.toThrow(/^context canceled$/);
-  await expect(creating).rejects.not.toBeInstanceOf(Unready);
-  expect(arm.peek(valid.vnet[0])).toBeUndefined();
-});
-
-it("ends an operation whose time is up", async () => {
-  const { create } = await slowNetwork();
-
-  await expect(create({ timeoutSeconds: 0.2 })).rejects.toMatchObject({
-    id: valid.vnet[0],
-    state: {},
-    reasons: ["operation timed out"],
-  });
-});
-
-it("ends a deletion that is interrupted, which Azure goes on with", async () => {
-  const { clock, arm, asleep, isUnderWay } = await slowNetwork();
-  await clock.until(arm.put(...valid.vnet));
-  asleep.mockClear();
-  const interrupt = new AbortController();
-
-  const deleting = new AzureNative(arm).delete({
-    ...{ ...subject, id: valid.vnet[0] },
-    signal: interrupt.signal,
-  });
-  deleting.catch(() => undefined);
-  await isUnderWay();
-  interrupt.abort();
-
-  await expect(deleting).rejects.toThrow("context canceled");
-  expect(arm.peek(valid.vnet[0])).toMatchObject({ provisioningState: "Deleting" });
-  clock.advance(60);
-  while (arm.peek(valid.vnet[0]) !== undefined) await turn();
-});
-
-describe("after a creation that failed and left nothing", () => {
-  const failing = async (kind: "vnet" | "apiIp", token: string) => {
-    const fault = { method: "PUT", accepted: true, leavesNothing: true } as const;
-    const { arm } = newArm({ faults: new Faults([{ ...fault, id: `${valid[kind][0]}$` }]) });
-    await createResources(arm, "group");
-    const azure = new AzureNative(arm);
-    const inputs = inputsOf(kind);
-    const create = azure.create(type(token), { ...subject, inputs, preview: false });
-    await expect(create).rejects.toMatchObject({
-      id: valid[kind][0],
-      inputs,
-      state: {},
-      reasons: [expect.stringMatching(/^resource created but read failed Status=404 /)],
-    });
-    return { arm, again: azure.update(type(token), update(valid[kind][0], inputs)) };
-  };
-
-  it("keeps the id, with which the next update creates it", async () => {
-    const { arm, again } = await failing("apiIp", "network:PublicIPAddress");
-
-    await again;
-    expect(arm.peek(valid.apiIp[0])).toMatchObject({ provisioningState: "Succeeded" });
-  });
-
-  it("keeps the id, and no update can be made of what has parts that are to be kept", async () => {
-    const { again } = await failing("vnet", "network:VirtualNetwork");
-
-    await expect(again).rejects.toThrow(
-      /^failed maintaining unset sub-resource properties: reading cloud state: Status=404 /,
-    );
-  });
-});
-
-describe("with a GET that Azure refuses", () => {
-  const refused = (nth: number, kind: "vnet" | "extension" = "vnet") =>
-    new Faults([{ method: "GET", id: `${valid[kind][0]}$`, nth, status: 403, code: "Forbidden" }]);
-  const network = { ...subject, inputs: inputsOf("vnet"), preview: false };
-
-  it("does not create what it cannot look for", async () => {
-    const { arm } = newArm({ faults: refused(1) });
-    await createResources(arm, "group");
-
-    const create = new AzureNative(arm).create(type("network:VirtualNetwork"), network);
-
-    await expect(create).rejects.toThrow(
-      `cannot check existence of resource '${valid.vnet[0]}': status code 403`,
-    );
-    expect(arm.peek(valid.vnet[0])).toBeUndefined();
-  });
-
-  it("warns of what it cannot read after it was written", async () => {
-    const { arm } = newArm({ faults: refused(2) });
-    await createResources(arm, "group");
-    const warnings: string[] = [];
-    const azure = new AzureNative(arm, (_, message) => warnings.push(message));
-
-    const { state } = await azure.create(type("network:VirtualNetwork"), network);
-
-    expect(state).toMatchObject({ provisioningState: "Succeeded" });
-    expect(warnings).toEqual([expect.stringMatching(/^failed to read the resource after/)]);
-  });
-
-  it("changes nothing whose rules and subnets it cannot send along", async () => {
-    const { arm } = newArm({ faults: refused(1) });
-    await createResources(arm);
-
-    const changed = new AzureNative(arm).update(
-      type("network:VirtualNetwork"),
-      update(valid.vnet[0], { ...inputsOf("vnet"), tags: { a: "b" } }),
-    );
-
-    await expect(changed).rejects.toThrow("failed maintaining unset sub-resource properties");
-    expect(arm.peek(valid.vnet[0])).not.toHaveProperty("tags");
-  });
-
-  it("keeps of a failed operation no output", async () => {
-    const { arm, machines } = newArm({ faults: refused(2, "extension") });
+it.each<[what: string, fault: Fault | undefined, state: object, reason: RegExp]>([
+  ["and is read", undefined, { provisioningState: "Failed" }, /boom/],
+  [
+    "and cannot be read",
+    forbidden(2, "extension"),
+    {},
+    /^resource created but read failed .*boom/s,
+  ],
+])(
+  "keeps the inputs of a creation that failed %s, for the next update",
+  async (_, fault, state, reason) => {
+    const { machines, create } = await before("machine", fault);
     machines.scriptResult = () => ({ exitCode: 1, stdout: "", stderr: "boom" });
-    await createResources(arm, "machine");
-    const inputs = {
-      ...inputsOf("extension"),
-      ...parametersOf(type("compute:VirtualMachineExtension"), valid.extension[0]),
-    };
 
-    const create = new AzureNative(arm).create(type("compute:VirtualMachineExtension"), {
-      ...{ ...subject, inputs, preview: false },
-    });
+    const created = create("extension");
 
-    await expect(create).rejects.toMatchObject({
-      id: valid.extension[0],
-      state: {},
-      reasons: [expect.stringMatching(/^resource created but read failed .*boom/s)],
+    await expect(created).rejects.toBeInstanceOf(Unready);
+    await expect(created).rejects.toMatchObject({
+      ...{ id: valid.extension[0], inputs: inputsOf("extension"), state },
+      reasons: [expect.stringMatching(reason)],
     });
-  });
+  },
+);
+
+it("warns of what it cannot read after it was written", async () => {
+  const { create, warnings } = await before("group", forbidden(2));
+
+  expect((await create("vnet")).state).toMatchObject({ provisioningState: "Succeeded" });
+  expect(warnings).toEqual([expect.stringMatching(/^failed to read the resource after/)]);
+});
+
+it("changes nothing whose rules and subnets it cannot send along", async () => {
+  const { arm, update } = await before("subnet", forbidden(1));
+
+  await expect(update("vnet", { ...inputsOf("vnet"), tags: { a: "b" } })).rejects.toThrow(
+    "failed maintaining unset sub-resource properties",
+  );
+  expect(arm.peek(vnet)).not.toHaveProperty("tags");
 });
 
 it("deletes a resource that does not exist without an error", async () => {
-  const { arm } = newArm();
+  const { azure } = await before(undefined);
 
-  await expect(
-    new AzureNative(arm).delete({ ...subject, id: compute("virtualMachines/none") }),
-  ).resolves.toBeUndefined();
+  await azure.delete({ ...subject, id: compute("virtualMachines/none") });
+});
+
+describe("an operation that takes as long as on Azure", () => {
+  const turn = () => new Promise((next) => setImmediate(next));
+  async function slow() {
+    const built = await before("group");
+    const asleep = jest.spyOn(built.clock, "sleep");
+    built.arm.durations.set({ factor: 1 });
+    /** Begins it, and interrupts it once it is under way. */
+    const interrupted = async (begin: (signal: AbortSignal) => Promise<unknown>) => {
+      const interrupt = new AbortController();
+      asleep.mockClear();
+      const done = begin(interrupt.signal);
+      done.catch(() => undefined);
+      while (asleep.mock.calls.length === 0) await turn();
+      interrupt.abort();
+      return done;
+    };
+    return { ...built, interrupted };
+  }
+
+  it("leaves of a creation that is interrupted its inputs, and no output, since it can read nothing more", async () => {
+    const { create, interrupted } = await slow();
+
+    await expect(interrupted((signal) => create("vnet", { signal }))).rejects.toMatchObject({
+      ...{ id: vnet, inputs: inputsOf("vnet"), state: {} },
+      reasons: ["resource created but read failed context canceled: context canceled"],
+    });
+  });
+
+  it("leaves nothing of a creation that is interrupted before Azure has accepted it", async () => {
+    const { arm, create } = await slow();
+    const created = create("vnet", { signal: AbortSignal.abort() });
+
+    await expect(created).rejects.toThrow(/^context canceled$/);
+    await expect(created).rejects.not.toBeInstanceOf(Unready);
+    expect(arm.peek(vnet)).toBeUndefined();
+  });
+
+  it("ends when its time is up", async () => {
+    const { create } = await slow();
+
+    await expect(create("vnet", { timeoutSeconds: 0.2 })).rejects.toMatchObject({
+      ...{ id: vnet, state: {}, reasons: ["operation timed out"] },
+    });
+  });
+
+  it("goes on at Azure when a deletion is interrupted", async () => {
+    const { clock, arm, azure, interrupted } = await slow();
+    await clock.until(arm.put(...valid.vnet));
+
+    const deleted = interrupted((signal) => azure.delete({ ...subject, id: vnet, signal }));
+
+    await expect(deleted).rejects.toThrow("context canceled");
+    expect(arm.peek(vnet)).toMatchObject({ provisioningState: "Deleting" });
+    clock.advance(60);
+    while (arm.peek(vnet) !== undefined) await turn();
+  });
+});
+
+describe("a request that is retried", () => {
+  async function asked(fault: object, prepare: (arm: Built["arm"]) => void = () => undefined) {
+    const { arm, clock } = await before("group", { method: "PUT", id: "vnet$", ...fault } as Fault);
+    prepare(arm);
+    const begun = clock.now().getTime();
+    const answer = await clock.until(refusedBy(withRetries(arm, () => arm.put(...valid.vnet))));
+    const requests = arm.log.read().filter(({ id }) => id === vnet).length;
+    return { answer, requests, seconds: (clock.now().getTime() - begun) / 1000 };
+  }
+  type Built = Awaited<ReturnType<typeof before>>;
+  const busy = { code: "TooManyRequests", status: 429 };
+
+  // What azcore, by which azure-native asks, retries (policy.RetryOptions.StatusCodes).
+  it.each([
+    ...[408, 429, 500, 502, 503, 504].map((status) => [{ status, code: "Refused" }, 2] as const),
+    ...[400, 403, 409, 501].map((status) => [{ status, code: "Refused" }, 1] as const),
+    [{ status: 409, code: "AnotherOperationInProgress" }, 2],
+    [{ ...busy, times: 3 }, 4],
+    [{ ...busy, times: 4 }, 4],
+    // Before Azure had the request, and after it had done it.
+    [{ lost: "request" }, 1],
+    [{ lost: "answer" }, 2],
+  ] as const)("after %j was made %i times", async (fault, requests) => {
+    expect(await asked(fault)).toMatchObject({ requests });
+  });
+
+  it("waits 20, 60 and 120 seconds, scaled like the durations", async () => {
+    const { answer, seconds } = await asked({ ...busy, times: 9 }, (arm) =>
+      arm.durations.set({ factor: 0.5 }),
+    );
+
+    expect([answer.split(":")[0], seconds]).toEqual(["TooManyRequests", 100]);
+  });
+
+  it.each([
+    [7, 7, 2],
+    [120, 120, 2],
+    [121, 0, 1],
+  ])(
+    "waits, asked for %i seconds, %i, and was made %i times",
+    async (retryAfter, seconds, requests) => {
+      const answer = await asked({ ...busy, retryAfter }, ({ durations }) => {
+        durations.set({ factor: 1 });
+        durations.milliseconds = () => 0;
+      });
+
+      expect(answer).toMatchObject({ seconds, requests });
+    },
+  );
+
+  it("is not repeated after an abort", async () => {
+    const { arm, clock } = await before("group", { method: "PUT", id: "vnet$", ...busy });
+
+    await clock.until(
+      refusedBy(withRetries(arm, () => arm.put(...valid.vnet), AbortSignal.abort())),
+    );
+
+    expect(arm.log.read().filter(({ id }) => id === vnet)).toHaveLength(1);
+  });
 });

@@ -1,3 +1,4 @@
+import { parseId } from "../../../arm/resources/ids";
 import { typeOf, typeOfToken } from "../../../arm/types/types";
 import { Properties } from "../../../plugins/protocol/values";
 import { parametersOf } from "../../../provider/paths";
@@ -16,12 +17,8 @@ export const subject = {
 /** The inputs of a program for a valid body. */
 export const inputsOf = (kind: keyof typeof valid): Properties => {
   const [id, body] = valid[kind];
-  const token = id.split("/").at(-2)!;
-  const found = ["Network", "Compute"].flatMap(
-    (namespace) => typeOf(`Microsoft.${namespace}/${token}`) ?? [],
-  )[0];
   return {
     ...(JSON.parse(JSON.stringify(body)) as Properties),
-    ...(found && parametersOf(found, id)),
+    ...parametersOf(typeOf(parseId(id)!.type)!, id),
   };
 };

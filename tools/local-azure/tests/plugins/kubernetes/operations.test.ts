@@ -4,10 +4,13 @@ import {
   previewed,
   relinquished,
   updated,
-} from "../../../../plugins/kubernetes/operations/apply";
-import { DynamicClient } from "../../../../plugins/kubernetes/api/dynamic-client";
-import { Properties } from "../../../../plugins/protocol/values";
-import { FakeApi } from "../../../support/plugins/fake-api";
+} from "../../../plugins/kubernetes/operations/apply";
+import { Refused } from "../../../plugins/kubernetes/api/client";
+import { DynamicClient } from "../../../plugins/kubernetes/api/dynamic-client";
+import { deleted } from "../../../plugins/kubernetes/operations/delete";
+import { explained } from "../../../plugins/kubernetes/operations/errors";
+import { Properties } from "../../../plugins/protocol/values";
+import { FakeApi } from "../../support/plugins/fake-api";
 
 let api: FakeApi;
 let context: Context;
@@ -134,20 +137,6 @@ it("relinquishes a Patch by applying nothing under its field manager, without a 
   ]);
 });
 
-it("updates by force, also in a preview", async () => {
-  api.objects.set(path, configMap());
-  const update = (preview: boolean) =>
-    updated(context, updating(configMap(), configMap({ data: { a: "2" } }), preview));
-
-  await update(false);
-  await update(true);
-
-  expect(applied().map(({ query }) => query)).toMatchObject([
-    { force: "true" },
-    { force: "true", dryRun: "All" },
-  ]);
-});
-
 it("replaces a CustomResourceDefinition as a whole", async () => {
   const definition = {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -223,32 +212,27 @@ it("previews the replacement of an object with fixed fields under another name",
   expect(accepted?.path).toMatch(/\/secrets\/it-[0-9a-f]{6}$/);
 });
 
-it("updates under the field manager of the state", async () => {
-  api.objects.set(path, configMap());
-  const state = configMap({ __fieldManager: "pulumi-kubernetes-older" });
-
-  await updated(context, updating(state, configMap({ data: { a: "2" } })));
-
-  expect(applied()[0]?.query.fieldManager).toBe("pulumi-kubernetes-older");
-});
-
 it("says how to go on when an object to be updated is gone", async () => {
   await expect(updated(context, updating(configMap(), configMap()))).rejects.toThrow(
     'ConfigMap here/it does not exist in the cluster any more; run "pulumi up --refresh" to create it again',
   );
 });
 
-it("changes nothing in a preview", async () => {
+it("updates by force under the field manager of the state, and changes nothing in a preview", async () => {
   api.objects.set(path, configMap());
+  const state = configMap({ __fieldManager: "mine" });
+  const update = (preview: boolean) =>
+    updated(context, updating(state, configMap({ data: { a: "2" } }), preview));
 
-  await updated(context, updating(configMap(), configMap({ data: { a: "2" } }), true));
-  await previewed(
-    context,
-    creating("kubernetes:core/v1:Secret", { ...configMap(), kind: "Secret" }),
-  );
+  await update(false);
+  await update(true);
+  await previewed(context, creating("kubernetes:core/v1:Secret", secretHere()));
 
-  const writes = api.seen.filter(({ method }) => method !== "GET");
-  expect(writes.map(({ query }) => query.dryRun)).toEqual(["All", "All"]);
+  expect(applied().map(({ query }) => query)).toMatchObject([
+    { fieldManager: "mine", force: "true" },
+    { force: "true", dryRun: "All" },
+    { dryRun: "All" },
+  ]);
 });
 
 it("keeps an object that does not get ready, with the reasons", async () => {
@@ -283,4 +267,89 @@ it("waits for a kind whose definition is not served yet", async () => {
 
   expect(id).toBe("it");
   expect(api.objects.has(path)).toBe(true);
+});
+
+const withMetadata = (more: Properties): Properties =>
+  configMap({ metadata: { name: "it", namespace: "here", ...more } });
+const deleting = {
+  signal,
+  timeoutSeconds: 0.05,
+  progress: () => undefined,
+};
+
+it("deletes after what the object owns, and is content when it is gone", async () => {
+  api.objects.set(path, configMap());
+
+  await deleted(context.cluster, configMap(), configMap(), deleting);
+  await deleted(context.cluster, configMap(), configMap(), deleting);
+
+  expect(api.seen.find(({ method }) => method === "DELETE")?.query).toEqual({
+    propagationPolicy: "Foreground",
+  });
+  expect(api.objects.size).toBe(0);
+});
+
+it("takes one that was made anew under the same name for another", async () => {
+  const [before, anew] = [withMetadata({ uid: "1" }), withMetadata({ uid: "2" })];
+  api.objects.set(path, before);
+  api.answer = ({ method }) => {
+    if (method !== "DELETE") return undefined;
+    let asked = 0;
+    api.answer = () => [200, asked++ === 0 ? before : anew];
+    return [200, before];
+  };
+
+  await deleted(context.cluster, configMap(), configMap(), { ...deleting, timeoutSeconds: 10 });
+});
+
+it("reports what holds back an object that is not deleted", async () => {
+  const held = withMetadata({ finalizers: ["a/b"] });
+  api.objects.set(path, held);
+  api.answer = ({ method }) => (method === "DELETE" ? [200, held] : undefined);
+
+  await expect(deleted(context.cluster, held, held, deleting)).rejects.toThrow(
+    /^ConfigMap here\/it is being deleted, but not gone: it is still there; finalizers a\/b after /,
+  );
+});
+
+const object = (kind: string, data = {}) => ({
+  apiVersion: "v1",
+  kind,
+  metadata: { name: "it", namespace: "here" },
+  data,
+});
+
+const secretKey = Buffer.from("hush-hush").toString("base64");
+const causes = [{ reason: "FieldValueRequired", field: "spec.selector" }];
+it.each<
+  [what: string, of: Properties, refusal: Refused, verb: "created" | "relinquished", says: RegExp]
+>([
+  [
+    "all but what the server quotes of a Secret",
+    object("Secret", { key: secretKey }),
+    new Refused(400, {
+      ...{
+        reason: "BadRequest",
+        message: `illegal hush-hush or ${secretKey}, found in ...|"hush"|...`,
+      },
+    }),
+    "created",
+    /^Secret here\/it could not be created: illegal \[secret\] or \[secret\], found in +\(BadR/,
+  ],
+  [
+    "what the server says of anything else",
+    object("ConfigMap"),
+    new Refused(422, { reason: "Invalid", message: 'a: Invalid value: "b"' }),
+    "created",
+    /^ConfigMap here\/it could not be created: a: Invalid value: "b" \(Invalid\)$/,
+  ],
+  [
+    "how to let go of a Patch whose field the object must have",
+    object("ConfigMap"),
+    new Refused(422, { reason: "Invalid", details: { causes } }),
+    "relinquished",
+    /^this Patch of ConfigMap here\/it manages a field that the object must have: spec\.selector\. Set .* retainOnDelete/,
+  ],
+])("says of a refusal %s", (_, of, refusal, verb, says) => {
+  expect((explained(refusal, of, verb) as Error).message).toMatch(says);
 });
