@@ -49,7 +49,7 @@ export const endpointOf = (text: string): string =>
  * kubeadm's configuration of a machine, for a machine that is a folder of this host: paths are
  * below `root`. `extraSan` is an address more that the API's certificate is valid for.
  */
-export function belowRoot(text: string, root: string, extraSan?: string): string {
+function belowRoot(text: string, root: string, extraSan?: string): string {
   return documentsOf(text)
     .map((document) => {
       const {

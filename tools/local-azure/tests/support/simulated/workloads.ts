@@ -29,22 +29,17 @@ const account = (name: string): Objects => [
   ],
 ];
 
-const controller = (
-  kind: "DaemonSet" | "Deployment",
-  name: string,
-  podSpec: object,
-  where = namespace,
-): Objects => [
+const controller = (kind: "DaemonSet" | "Deployment", name: string, podSpec: object): Objects => [
   [
-    `/apis/apps/v1/namespaces/${where}/${kind.toLowerCase()}s`,
+    `/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s`,
     {
       apiVersion: "apps/v1",
       kind,
-      metadata: { name, namespace: where },
+      metadata: { name, namespace },
       spec: {
         selector: { matchLabels: { app: name } },
         template: { metadata: { labels: { app: name } }, spec: podSpec },
-        ...(kind === "Deployment" && { replicas: where === namespace ? 1 : 3 }),
+        ...(kind === "Deployment" && { replicas: 1 }),
       },
     },
   ],
@@ -99,23 +94,6 @@ export const cloudControllerManager: Objects = [
     volumes: [{ name: "cloud-config", secret: { secretName: "azure" } }],
   }),
 ];
-
-export const spreadDeployment = controller(
-  "Deployment",
-  "web",
-  {
-    containers: [{ name: "web", image: pause }],
-    topologySpreadConstraints: [
-      {
-        maxSkew: 1,
-        topologyKey: "topology.kubernetes.io/zone",
-        whenUnsatisfiable: "DoNotSchedule",
-        labelSelector: { matchLabels: { app: "web" } },
-      },
-    ],
-  },
-  "default",
-);
 
 /** A machine's own bootstrap token, with the right to remove the Node of its predecessor. */
 export function tokenOf(machine: string): { token: string; objects: Objects } {

@@ -3,15 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { Payload } from "../../../../../../components/machine/payload";
-import { kubeletKeyPath } from "../../../../../../components/kubeadm/kubelet-certificate-paths";
-import { kubeletCertificatePath } from "../../../../../../components/kubeadm/kubelet-certificate-paths";
-import { Api, kubeconfigOf } from "../../../../machines/simulated/api";
-import type { Binaries } from "../../../../machines/simulated/control-plane/control-plane";
-import { SimulatedMachines } from "../../../../machines/simulated/simulated";
-import { certificateRequest, newPrivateKey, signed, signingKey } from "../../../../x509";
-import { type Fixture, newFixture, scriptOf, vmOf } from "../../../support/simulated/fixture";
-import { built } from "../../../../../../tests/support/tools";
+import { stringify } from "yaml";
+
+import type { Payload } from "../../../../../components/machine/payload";
+import {
+  kubeletCertificatePath,
+  kubeletKeyPath,
+} from "../../../../../components/kubeadm/kubelet-certificate-paths";
+import { Api, kubeconfigOf } from "../../../machines/simulated/api";
+import type { Binaries } from "../../../machines/simulated/control-plane/control-plane";
+import { processOf } from "../../../machines/simulated/control-plane/static-pods";
+import { SimulatedMachines } from "../../../machines/simulated/simulated";
+import { certificateRequest, newPrivateKey, signed, signingKey } from "../../../x509";
+import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
+import { built } from "../../../../../tests/support/tools";
 
 jest.setTimeout(180_000);
 
@@ -46,7 +51,7 @@ const bringing = (script: string, files: Payload["files"]): string => {
   return `${program}\n#--- payload ---\n${JSON.stringify({ ...payload, files: [...payload.files, ...files] })}\n`;
 };
 
-it("proves itself by what its machine was given, which a real API server verifies, and by nothing else", async () => {
+it("a kubelet proves itself by what its machine was given, which a real API server verifies, and by nothing else", async () => {
   const stateDir = mkdtempSync(join(tmpdir(), "zoned-kubelets-"));
   const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
   const binaries = Object.fromEntries(
@@ -93,4 +98,57 @@ it("proves itself by what its machine was given, which a real API server verifie
     await machines.stop();
     rmSync(stateDir, { recursive: true, force: true });
   }
+});
+
+const ports = {
+  api: 20_001,
+  etcdClient: 20_002,
+  etcdPeer: 20_003,
+  etcdMetrics: 20_004,
+  controllerManager: 20_005,
+  scheduler: 20_006,
+};
+
+const pod = (command: readonly string[], mounts: Readonly<Record<string, string>> = {}) =>
+  stringify({
+    spec: {
+      containers: [
+        {
+          command,
+          volumeMounts: Object.keys(mounts).map((mountPath, index) => ({
+            name: `${index}`,
+            mountPath,
+          })),
+        },
+      ],
+      volumes: Object.values(mounts).map((path, index) => ({
+        name: `${index}`,
+        hostPath: { path },
+      })),
+    },
+  });
+
+const host = { binary: "/bin/it", root: "/state/root", ports, egressFile: "/state/egress.yaml" };
+
+it("a component is given what its pod mounts from its host below the root, and only that", () => {
+  const manifest = pod(
+    [
+      "kube-apiserver",
+      "--a=/audit/policy.yaml",
+      "--b=/elsewhere/x",
+      "--c=/auditor",
+      "--d=/etc/pki/ca",
+      "--e=/state/root/etc/pki/ca",
+    ],
+    { "/audit": "/etc/zoned/audit", "/state/root/etc/pki": "/state/root/etc/pki" },
+  );
+
+  expect(processOf("kube-apiserver", manifest, host).slice(0, 6)).toEqual([
+    "/bin/it",
+    "--a=/state/root/etc/zoned/audit/policy.yaml",
+    "--b=/elsewhere/x",
+    "--c=/auditor",
+    "--d=/state/root/etc/pki/ca",
+    "--e=/state/root/etc/pki/ca",
+  ]);
 });

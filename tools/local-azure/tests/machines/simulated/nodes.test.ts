@@ -1,11 +1,11 @@
-import type { Api, Body } from "../../../../machines/simulated/api";
+import type { Api, Body } from "../../../machines/simulated/api";
 import {
   cloudLabels,
   reconcileCloudProvider,
   providerId,
-} from "../../../../machines/simulated/nodes/cloud-provider";
-import { nodeOf, shutDown } from "../../../../machines/simulated/nodes/node";
-import { vmOf } from "../../../support/simulated/fixture";
+} from "../../../machines/simulated/nodes/cloud-provider";
+import { nodeOf, shutDown } from "../../../machines/simulated/nodes/node";
+import { vmOf } from "../../support/simulated/fixture";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
 const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
@@ -91,10 +91,6 @@ it("names machines and zones as Azure's cloud provider does", () => {
   expect(Object.keys(cloudLabels(vm)).filter((label) => label.includes("beta"))).toEqual([]);
 });
 
-it("leaves a node as it is while none of its system pods run", async () => {
-  expect(await reconcile([])).toEqual({ asked: [], due: true });
-});
-
 it.each([
   { path: "/etc/cni/net.d", finds: true },
   { path: "/etc/cni", finds: true },
@@ -112,66 +108,35 @@ it.each([
   );
 });
 
+const manager = podOf("r/azure-cloud-node-manager:v1");
+const controllers = podOf("r/azure-cloud-controller-manager:v1", { args: ["--controllers=*"] });
+
 it("initializes a node with the rights of the node manager on it", async () => {
-  const { asked } = await reconcile([podOf("r/azure-cloud-node-manager:v1")]);
+  const { asked } = await reconcile([manager]);
 
   expect(asked.map((each) => each.split(" ").slice(0, 3))).toEqual([
     [robot, "patch", `/api/v1/nodes/${vm.name}/status`],
     [robot, "put", `/api/v1/nodes/${vm.name}`],
   ]);
-  expect(asked[1]).toContain('"taints":[]');
 });
 
-it("leaves a new node to Azure's own node manager where that runs", async () => {
-  const { asked } = await reconcile([podOf("r/azure-cloud-node-manager:v1")], {
-    managesNodes: false,
-  });
-
-  expect(asked).toEqual([]);
+it.each<[what: string, pod: object, managesNodes: boolean]>([
+  ["where Azure's own node manager runs", manager, false],
+  ["of another machine", { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } }, true],
+  ["by a controller manager, whatever its controllers", controllers, true],
+])("initializes no node %s", async (_, pod, managesNodes) => {
+  expect((await reconcile([pod], { managesNodes })).asked).toEqual([]);
 });
 
-it("lets no node manager initialize another one's node", async () => {
-  const manager = podOf("r/azure-cloud-node-manager:v1");
-  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
-
-  expect(await reconcile([elsewhere])).toEqual({ asked: [], due: true });
-});
-
-it("lets no controller manager initialize a node, whatever its controllers", async () => {
-  const manager = podOf("r/azure-cloud-controller-manager:v1", { args: ["--controllers=*"] });
-
-  expect(await reconcile([manager])).toEqual({ asked: [], due: true });
-});
-
-it.each([
-  {
-    what: "taints a silent node of a machine that is off",
-    node: unheard,
-    isOff: true,
-    taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown", effect: "NoSchedule" }],
-  },
-  {
-    what: "leaves a silent node of a machine that runs",
-    node: unheard,
-    isOff: false,
-    taints: undefined,
-  },
-  { what: "leaves a node that is still heard", node: heard, isOff: true, taints: undefined },
-  {
-    what: "takes the taint from a node that is heard again",
-    node: tainted(heard),
-    isOff: false,
-    taints: [],
-  },
-  {
-    what: "leaves the taint while it is silent",
-    node: tainted(unheard),
-    isOff: false,
-    taints: undefined,
-  },
-])("$what", async ({ node, isOff, taints }) => {
-  const manager = podOf("r/azure-cloud-controller-manager:v1");
-  const elsewhere = { ...manager, spec: { ...manager.spec, nodeName: "demo-cp-1" } };
+const taint = { key: "node.cloudprovider.kubernetes.io/shutdown", effect: "NoSchedule" };
+it.each<[what: string, node: Body, isOff: boolean, taints: object[] | undefined]>([
+  ["taints a silent node of a machine that is off", unheard, true, [taint]],
+  ["leaves a silent node of a machine that runs", unheard, false, undefined],
+  ["leaves a node that is still heard", heard, true, undefined],
+  ["takes the taint from a node that is heard again", tainted(heard), false, []],
+  ["leaves the taint while it is silent", tainted(unheard), false, undefined],
+])("%s", async (_, node, isOff, taints) => {
+  const elsewhere = { ...controllers, spec: { ...controllers.spec, nodeName: "demo-cp-1" } };
 
   const { asked } = await reconcile([elsewhere], { vms: [{ ...vm, isOff }], node });
 
@@ -180,68 +145,47 @@ it.each([
   expect(asked).toEqual(patch === undefined ? [] : [patch]);
 });
 
-it("shows a machine that is gone as silent, by the rehearsal's rights only", async () => {
-  const { asked } = await reconcile([], { vms: [] });
-
-  expect(asked.map((each) => each.split(" ")[0])).toEqual(["root", "root"]);
-  expect(asked[1]).toContain('"reason":"NodeStatusUnknown"');
-});
-
-it.each([
-  { what: "deletes a silent node that has no machine", vms: [], pods: true, deletes: true },
-  {
-    what: "keeps a silent node that is younger than azure.json asks for",
-    vms: [],
-    pods: true,
-    age: 290,
-    deletes: false,
-  },
-  {
-    what: "keeps a silent node while no controller manager runs",
-    vms: [],
-    pods: false,
-    deletes: false,
-  },
-  {
-    what: "keeps a silent node while the only controller manager is on it",
-    vms: [],
-    pods: true,
-    on: vm.name,
-    deletes: false,
-  },
-  {
-    what: "keeps a silent node whose name another machine has",
-    vms: [{ ...vm, vmId: "another" }],
-    pods: true,
-    deletes: false,
-  },
-  {
-    what: "leaves a silent node to Azure's own controller manager where that runs",
-    vms: [],
-    pods: true,
-    managesNodes: false,
-    deletes: false,
-  },
-])("$what", async ({ vms, pods, on = "demo-cp-1", age = 310, managesNodes, deletes }) => {
-  const manager = podOf("r/azure-cloud-controller-manager:v1");
+interface Silent {
+  readonly vms?: (typeof vm)[];
+  readonly pods?: boolean;
+  readonly on?: string;
+  readonly age?: number;
+  readonly managesNodes?: boolean;
+}
+it.each<[what: string, given: Silent]>([
+  ["deletes a silent node that has no machine", {}],
+  ["keeps one that is younger than azure.json asks for", { age: 290 }],
+  ["keeps one while no controller manager runs", { pods: false }],
+  ["keeps one while the only controller manager is on it", { on: vm.name }],
+  ["keeps one whose name another machine has", { vms: [{ ...vm, vmId: "another" }] }],
+  ["leaves one to Azure's own controller manager where that runs", { managesNodes: false }],
+])("%s", async (what, { vms = [], pods = true, on = "demo-cp-1", age = 310, managesNodes }) => {
   const volumes = [{ name: "cloud-config", secret: { secretName: "azure" } }];
-  const placed = { ...manager, spec: { ...manager.spec, volumes, nodeName: on } };
+  const placed = { ...controllers, spec: { ...controllers.spec, volumes, nodeName: on } };
   const node = { ...silent, metadata: { ...silent.metadata, creationTimestamp: created(age) } };
 
   const { asked } = await reconcile(pods ? [placed] : [], { vms, node, managesNodes });
 
-  expect(asked).toEqual(deletes ? [`${robot} delete /api/v1/nodes/${vm.name}`] : []);
+  const deletion = `${robot} delete /api/v1/nodes/${vm.name}`;
+  expect(asked).toEqual(what.startsWith("deletes") ? [deletion] : []);
 });
 
-it("has nothing more to do once a node is Ready and initialized", async () => {
-  const done = {
-    ...fresh,
-    metadata: {
-      ...fresh.metadata,
-      annotations: { ...fresh.metadata.annotations, "zoned.local/cni": "ds" },
-    },
-    spec: { taints: [] },
-  };
+const worker = { role: "worker", kubernetesVersion: "1.36.3" } as const;
+const args = (values: Record<string, string>) =>
+  Object.entries(values).map(([name, value]) => ({ name, value }));
 
-  expect(await reconcile([], { node: done })).toEqual({ asked: [], due: false });
+it("goes by the last of several arguments of the same name, as a kubelet does", () => {
+  const [first] = args({ "node-labels": "a=1" });
+  const [last] = args({ "node-labels": "b=2" });
+
+  const { labels } = nodeOf(vm, { kubeletExtraArgs: [first!, last!] }, worker).metadata;
+
+  expect(labels).toMatchObject({ b: "2" });
+  expect(labels).not.toHaveProperty("a");
+});
+
+it("refuses an address that the machine does not have", () => {
+  const registration = { kubeletExtraArgs: args({ "node-ip": "172.16.9.9" }) };
+
+  expect(() => nodeOf(vm, registration, worker)).toThrow(/no interface of the machine has it/);
 });

@@ -1,0 +1,134 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import type { Api, Body } from "../../../machines/simulated/api";
+import { PodProcesses } from "../../../machines/simulated/nodes/pod-processes";
+import { vmOf } from "../../support/simulated/fixture";
+
+const node = "demo-control-plane-1";
+const machine = vmOf(node, "1", "172.16.1.4");
+const kubelet = { patch: async () => ({}) } as unknown as Api;
+
+let folder: string;
+let processes: PodProcesses;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
+  const program = join(folder, "program");
+  // Writes down its environment.
+  const writes = `env >"${folder}/env"; mv "${folder}/env" "${folder}/ran"`;
+  writeFileSync(program, `#!/bin/sh\n${writes}\nexec sleep 600\n`, { mode: 0o755 });
+  const images = ["azure-cloud-controller-manager", "azuredisk-csi", "csi-provisioner"];
+  processes = new PodProcesses({
+    ...{ authority: "/azure-ca.crt", folder: join(folder, "own"), log: () => undefined },
+    programs: Object.fromEntries(images.map((name) => [name, () => program])),
+    vmOf: (name) => (name === node ? machine : undefined),
+    kubeletOf: () => kubelet,
+    ports: () => ({
+      ...{ resourceManager: 4711, proxy: 4712, blob: 4713, login: 4714, registry: 4715 },
+    }),
+  });
+});
+afterEach(async () => {
+  await processes.pause();
+  processes.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A pod with these containers, each of the image of its name. */
+const podOf = (uid: string, names: readonly string[], change: object = {}): Body => ({
+  metadata: { namespace: "kube-system", name: uid, uid, ...change },
+  spec: {
+    nodeName: node,
+    serviceAccountName: "robot",
+    containers: names.map((name) => ({ name, image: `mcr/${name}:v1` })),
+  },
+  status: {
+    containerStatuses: names.map((name) => ({
+      ...{ name, ready: false, restartCount: 0, state: { running: {} } },
+    })),
+  },
+});
+const manager = (uid: string, change?: object) =>
+  podOf(uid, ["azure-cloud-controller-manager"], change);
+const driver = (uid: string, change?: object) =>
+  podOf(uid, ["csi-provisioner", "azuredisk-csi"], change);
+
+/** An API with these pods, which says by whom azure.json was read. */
+const apiOf = (pods: readonly Body[], readBy?: string): Api =>
+  ({
+    as: (other: string) => apiOf(pods, other),
+    get: async (path: string) => {
+      if (path.startsWith("/api/v1/pods")) return { items: pods };
+      const azureJson = Buffer.from(JSON.stringify({ readBy })).toString("base64");
+      return { data: { "cloud-config": azureJson, "ca.crt": "" } };
+    },
+    post: async (path: string, { spec }: Body) => ({
+      status: { token: `${path} for ${spec.boundObjectRef.uid}` },
+    }),
+  }) as unknown as Api;
+
+const server = { host: "127.0.0.1", port: 6443, serverName: "api.example", ca: "" };
+const follow = (...pods: Body[]) => processes.follow(apiOf(pods), server);
+const runs = (uid: string, name = "azure-cloud-controller-manager") =>
+  existsSync(join(folder, `own/${uid}_${name}.pid`));
+const own = (name: string): string => readFileSync(join(folder, "own", name), "utf8");
+
+it("gives the program its pod's credentials, and nothing of its user's", async () => {
+  await follow(manager("a"));
+
+  while (!existsSync(join(folder, "ran"))) await sleep(20);
+  expect(readFileSync(join(folder, "ran"), "utf8")).not.toMatch(/^(HOME|AZURE_CREDENTIAL_FILE)=/m);
+  expect(own("a/token")).toBe("/api/v1/namespaces/kube-system/serviceaccounts/robot/token for a");
+});
+
+it("reads azure.json with the rights of the pod's ServiceAccount", async () => {
+  await follow(driver("a"));
+
+  expect(JSON.parse(own("a/azure.json"))).toMatchObject({
+    readBy: "system:serviceaccount:kube-system:robot",
+  });
+});
+
+const elsewhere = { ...manager("a"), spec: { ...manager("a").spec, nodeName: "gone" } };
+it.each<[what: string, pods: Body[]]>([
+  ["is gone", []],
+  ["is on a machine that is gone", [elsewhere]],
+  ["is being deleted", [manager("a", { deletionTimestamp: "now" })]],
+])("ends it when its pod %s", async (_, pods) => {
+  await follow(manager("a"));
+  expect(runs("a")).toBe(true);
+
+  await follow(...pods);
+
+  expect(runs("a")).toBe(false);
+});
+
+it("starts nothing while it is paused", async () => {
+  await processes.pause();
+  await follow(manager("a"));
+  expect(runs("a")).toBe(false);
+
+  processes.resume();
+  await follow(manager("a"));
+  expect(runs("a")).toBe(true);
+});
+
+it("runs one of several pods that elect a leader by the name of their host, and another when it is gone", async () => {
+  const running = () => ["a", "b"].filter((uid) => runs(uid, "azuredisk-csi"));
+  await follow(driver("a"));
+  await follow(driver("b"), driver("a"));
+  expect(running()).toEqual(["a"]);
+
+  await follow(driver("b"));
+
+  expect(running()).toEqual(["b"]);
+});
+
+it("runs no disk driver for a pod of its DaemonSet, which mounts what its machine has", async () => {
+  const ownerReferences = [{ kind: "DaemonSet" }];
+  await follow(podOf("a", ["azuredisk-csi"], { ownerReferences }));
+
+  expect(existsSync(join(folder, "own/a"))).toBe(false);
+});
