@@ -42,7 +42,7 @@ const disk = { osDiskSku: "Premium_LRS", osDiskSizeGb: 64 } as const;
 type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
 
 /** Whether a stack's control planes have one processor each, by its settings. */
-export function needOneVcpuEach(
+function needOneVcpuEach(
   stack: Values,
   accelerator: Accelerator,
   hostCores: number,

@@ -98,15 +98,6 @@ async function said(settings: Readonly<Record<string, unknown>>): Promise<string
   return lines;
 }
 
-it("says what runs", async () => {
-  put(...cloudProvider, ...diskDriver);
-
-  expect(await said({})).toEqual([
-    `runs Azure's cloud controller manager and node managers v${controllerManager.version} in place of their pods`,
-    `runs Azure's disk driver v${diskPlugin.version} in place of its controller's pods; on nodes it is simulated`,
-  ]);
-});
-
 it("says what a cluster does without, and why", async () => {
   put(nodeManager, ...diskDriver.slice(1));
 

@@ -51,21 +51,21 @@ describe("Supervisor", () => {
     expect(logged.at(-1)).toMatch(/^sleep died \(SIGKILL\)/);
   });
 
-  it("keeps what a process has written", async () => {
-    supervisor.start({ name: "short", command: ["sh", "-c", "echo no such flag >&2; exit 3"] });
+  it.each([
+    [
+      "what it wrote",
+      ["sh", "-c", "echo no such flag >&2; exit 3"],
+      /^exit code 3$/,
+      "no such flag",
+    ],
+    ["that it is not there", ["/missing"], /ENOENT/, ""],
+  ])("says of a program that has ended %s, and goes on", async (_, command, exit, log) => {
+    supervisor.start({ name: "short", command });
 
     await until(() => supervisor.status()[0]?.lastExit !== undefined);
 
-    expect(supervisor.status()[0]?.lastExit).toBe("exit code 3");
-    expect(supervisor.endOfLog("short")).toBe("no such flag");
-  });
-
-  it("says so when a program is not there, and goes on", async () => {
-    supervisor.start({ name: "short", command: [path.join(folder, "missing")] });
-
-    await until(() => supervisor.status()[0]?.lastExit !== undefined);
-
-    expect(supervisor.status()[0]?.lastExit).toMatch(/ENOENT/);
+    expect(supervisor.status()[0]?.lastExit).toMatch(exit);
+    expect(supervisor.endOfLog("short")).toContain(log);
   });
 
   it("leaves no process and no pid file behind when it stops one", async () => {

@@ -16,7 +16,7 @@ const lookEvery = 3_000;
 const looksPerStep = 4;
 
 /** The step that a machine's log says has begun last, with the half it belongs to. */
-export const stepIn = (text: string): string | undefined =>
+const stepIn = (text: string): string | undefined =>
   [...text.matchAll(/(first boot|bootstrap): (.+): begins$/gm)]
     .map(([, half, step]) => `${half}: ${step}`)
     .at(-1);

@@ -58,47 +58,40 @@ async function claimsFor(credential: ManagedIdentityCredential): Promise<object>
   return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as object;
 }
 
-test("a machine reads one value as text, as the bootstrap step does", () => {
-  expect(ask("/metadata/instance/compute/vmId?api-version=2021-02-01&format=text")).toEqual({
-    status: 200,
-    body: "abc",
-    isText: true,
-  });
-});
-
-test("a whole document has compute and network", () => {
-  expect(ask("/metadata/instance?api-version=2021-02-01").body).toMatchObject({
-    compute: { name: "cp-1", zone: "1" },
-    network: { interface: [{ macAddress: "000D3A010203" }] },
-  });
-});
-
-test("Azure's node manager gets the document, with its spelling of the header and its version", () => {
-  const headers = { metadata: "True" };
-
-  expect(ask("/metadata/instance?api-version=2021-10-01&format=json", headers).status).toBe(200);
-  expect(ask("/metadata/loadbalancer?api-version=2020-10-01&format=json", headers)).toMatchObject({
-    status: 200,
-    body: { loadbalancer: { publicIpAddresses: [], inboundRules: [{ frontendPort: 6443 }] } },
-  });
-  const unbalanced = { ...machine, inboundRules: [] };
-  expect(ask("/metadata/loadbalancer?api-version=2020-10-01", headers, unbalanced).status).toBe(
-    404,
-  );
-});
-
-test("without its header, or through a proxy, it says nothing", () => {
-  expect(ask("/metadata/instance?api-version=2021-02-01", {}).status).toBe(400);
-  expect(
-    ask("/metadata/instance?api-version=2021-02-01", { metadata: "true", "x-forwarded-for": "1" })
-      .status,
-  ).toBe(400);
-});
-
-test("a version that there is none of is refused, and so is a leaf as JSON", () => {
-  expect(ask("/metadata/instance?api-version=2000-01-01").status).toBe(400);
-  expect(ask("/metadata/instance/compute/vmId?api-version=2021-02-01").status).toBe(404);
-  expect(ask("/metadata/instance/compute/nothing?api-version=2021-02-01").status).toBe(404);
+const instance = "/metadata/instance";
+const version = "api-version=2021-02-01";
+const balancing = "/metadata/loadbalancer?api-version=2020-10-01&format=json";
+const unbalanced = { ...machine, inboundRules: [] };
+test.each<[path: string, answer: object, headers?: Record<string, string>, of?: typeof machine]>([
+  // One value as text, as the bootstrap step reads it, and no leaf as JSON.
+  [`${instance}/compute/vmId?${version}&format=text`, { status: 200, body: "abc", isText: true }],
+  [`${instance}/compute/vmId?${version}`, { status: 404 }],
+  [`${instance}/compute/nothing?${version}`, { status: 404 }],
+  [
+    `${instance}?${version}`,
+    {
+      body: {
+        compute: { name: "cp-1", zone: "1" },
+        network: { interface: [{ macAddress: "000D3A010203" }] },
+      },
+    },
+  ],
+  // As Azure's node manager spells the header, and its version.
+  [`${instance}?api-version=2021-10-01&format=json`, { status: 200 }, { metadata: "True" }],
+  [
+    balancing,
+    {
+      status: 200,
+      body: { loadbalancer: { publicIpAddresses: [], inboundRules: [{ frontendPort: 6443 }] } },
+    },
+  ],
+  [balancing, { status: 404 }, undefined, unbalanced],
+  [`${instance}?api-version=2000-01-01`, { status: 400 }],
+  // Without its header, and through a proxy.
+  [`${instance}?${version}`, { status: 400 }, {}],
+  [`${instance}?${version}`, { status: 400 }, { metadata: "true", "x-forwarded-for": "1" }],
+])("answers to %s %j (%j)", (path, answer, headers = { metadata: "true" }, of = machine) => {
+  expect(ask(path, headers, of)).toMatchObject(answer);
 });
 
 test("Microsoft's credential gets a token of the identity that it names, in any of three ways", async () => {

@@ -1,23 +1,14 @@
 import type { ResourceManager } from "../../../../arm/resource-manager";
 import type { View } from "../../../../arm/resources/resource";
 import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
-import { networksOf, plugOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
+import { networksOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
 import { newArm } from "../../../support/arm/fixture";
-import {
-  withChange,
-  compute,
-  group,
-  type Kind,
-  network,
-  valid,
-} from "../../../support/arm/valid-resources";
+import { withChange, group, type Kind, network, valid } from "../../../support/arm/valid-resources";
 
 const kinds: readonly Kind[] = [
   ...(["group", "securityGroup", "rule", "routeTable", "natIp", "nat", "vnet", "subnet"] as const),
   ...(["apiIp", "balancer", "nic", "machine"] as const),
 ];
-
-const alone = { "ipConfigurations.0.loadBalancerBackendAddressPools": [] };
 
 /** What there is when all of this was made. */
 async function viewAfter(
@@ -39,23 +30,6 @@ test("a network has its subnets with gateway, egress and rules, and Azure's own 
   ]);
   const inbound = network?.subnets[0]?.rules?.filter(({ direction }) => direction === "Inbound");
   expect(inbound?.map(({ priority }) => priority)).toEqual([100, 65000, 65001, 65500]);
-});
-
-test("a subnet without a NAT gateway has no egress", async () => {
-  const [network] = networksOf(await viewAfter({ subnet: { natGateway: undefined } }));
-  expect(network?.subnets[0]?.natAddress).toBeUndefined();
-});
-
-test("roles that are assigned at a network or a security group are no subnets and no rules", async () => {
-  const name =
-    "providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000001";
-  const owners = [network("virtualNetworks/vnet"), network("networkSecurityGroups/nsg")];
-  const view = await viewAfter(
-    {},
-    owners.map((owner) => [`${owner}/${name}`, valid.assignment[1]]),
-  );
-
-  expect(networksOf(view)).toEqual(networksOf(await viewAfter()));
 });
 
 test("a balancer's rule leads to the interfaces in its pool, and its name to its address", async () => {
@@ -160,38 +134,6 @@ test("a subnet is behind a firewall when its routes lead all that leaves the net
   expect(await behind("VirtualAppliance", "0.0.0.0/0")).toEqual([true, true]);
   expect(await behind("VirtualAppliance", "10.9.0.0/16")).toEqual([false, false]);
   expect(await behind("VirtualNetworkGateway", "0.0.0.0/0")).toEqual([false, false]);
-});
-
-test("a machine is plugged in where its interface lies, with the hardware address that Azure shows", async () => {
-  const plug = plugOf(compute("virtualMachines/cp-1"), await viewAfter());
-  expect(plug).toMatchObject({ address: "172.16.1.4", subnet: { prefix: "172.16.1.0/24" } });
-  expect(plug?.mac).toMatch(/^00:0d:3a(:[0-9a-f]{2}){3}$/);
-  expect(plug?.tap.length).toBeLessThanOrEqual(15);
-});
-
-test("a machine is known to stand behind a balancer by the pool that its interface is in", async () => {
-  const isBalanced = async (changes: Partial<Record<Kind, object>> = {}) =>
-    plugOf(compute("virtualMachines/cp-1"), await viewAfter(changes))?.isBalanced;
-
-  expect(await isBalanced()).toBe(true);
-  expect(await isBalanced({ nic: alone })).toBe(false);
-});
-
-test("the first behind a balancer is the machine with the lowest address, and none that stands alone", async () => {
-  const at = (address: string) => ({ "ipConfigurations.0.privateIPAddress": address });
-  const isFirst = async (nic: object, ...others: string[]) => {
-    const more = others.map((address, index) => {
-      return [`${valid.nic[0]}-${index}`, withChange("nic", at(address))] as Parameters<
-        ResourceManager["put"]
-      >;
-    });
-    return plugOf(compute("virtualMachines/cp-1"), await viewAfter({ nic }, more))?.isFirst;
-  };
-
-  expect(await isFirst(at("172.16.1.9"))).toBe(true);
-  expect(await isFirst(at("172.16.1.9"), "172.16.1.10")).toBe(true);
-  expect(await isFirst(at("172.16.1.9"), "172.16.1.10", "172.16.1.8")).toBe(false);
-  expect(await isFirst(alone, "172.16.1.10")).toBe(false);
 });
 
 test("a machine's metadata has its identities, and the rules that lead to it", async () => {

@@ -1,8 +1,10 @@
-import { spawnSync } from "node:child_process";
-
 import type { RuleBody } from "../../../../arm/types/network/security-rule";
-import type { Balanced, VirtualNetwork } from "../../../../machines/qemu/network/network-view";
-import { markOf, probeKey, ruleset } from "../../../../machines/qemu/network/ruleset";
+import type { VirtualNetwork } from "../../../../machines/qemu/network/network-view";
+import { judged, probe } from "../../../../machines/qemu/network/probes";
+import * as rulesets from "../../../../machines/qemu/network/ruleset";
+import { httpsServer } from "../../../support/simulated/fixture";
+
+const { ruleset } = rulesets;
 
 const rule = (change: Partial<RuleBody>): RuleBody => ({
   ...{ access: "Allow", direction: "Inbound", priority: 100, protocol: "Tcp" },
@@ -17,14 +19,7 @@ const balanced = {
   backends: ["172.16.1.4", "172.16.2.4"],
 };
 
-/** Of a Service, as the cloud provider makes it. */
-const floating = { ...balanced, port: 80, backendPort: 80, isFloating: true };
-
-const network = (
-  rules?: RuleBody[],
-  natAddress?: string,
-  one: Balanced = balanced,
-): VirtualNetwork => ({
+const network = (rules?: RuleBody[], natAddress?: string): VirtualNetwork => ({
   key: "k",
   ranges: ["172.16.0.0/16"],
   subnets: [
@@ -33,7 +28,7 @@ const network = (
       ...{ rules, natAddress, isBehindFirewall: false },
     },
   ],
-  balanced: [one],
+  balanced: [balanced],
   ...{ destinations: [], names: {} },
 });
 
@@ -42,8 +37,6 @@ const chain = (name: string, text: string): string[] =>
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-
-const healthy = (...backends: string[]) => new Map([[probeKey(balanced), backends]]);
 
 test("a security rule admits its sources to its port, and nothing else about it", () => {
   const lines = chain("inbound-s1", ruleset(network([rule({})]), new Map()));
@@ -92,44 +85,36 @@ test("what comes from outside does not go back there, whatever sender it claims 
   );
 });
 
-test("connections are dealt to the healthy only, and to nobody when there is none", () => {
-  const lines = (...backends: string[]) =>
-    chain("balance", ruleset(network(), healthy(...backends))).slice(1);
-  expect(lines()).toEqual([]);
-  expect(lines("172.16.2.4")).toEqual([
-    'iifname "out0" ip daddr 203.0.113.1 tcp dport 6443 dnat to 172.16.2.4:6443',
-  ]);
-  expect(lines("172.16.1.4", "172.16.2.4").join()).toContain(
-    "{ 0 : 172.16.1.4 . 6443, 1 : 172.16.2.4 . 6443 }",
-  );
+const up = { isUp: true, against: 0 };
+const down = { isUp: false, against: 0 };
+
+test("a machine turns when as many results in a row contradict its standing as the threshold says", () => {
+  const once = judged(up, false, 2);
+  expect(once.isUp).toBe(true);
+  expect(judged(once, false, 2)).toEqual(down);
+  expect(judged(judged(down, true, 2), true, 2)).toEqual(up);
 });
 
-test("with floating IP a connection keeps its address, and has the mark of a healthy machine", () => {
-  const [first, second] = balanced.backends.map(markOf);
-  const text = (...backends: string[]) =>
-    ruleset(network([], undefined, floating), new Map([[probeKey(floating), backends]]));
-  const marks = (...backends: string[]) =>
-    chain("float", text(...backends)).filter((line) => line.includes("ct mark set"));
-
-  expect(marks()).toEqual([]);
-  expect(marks("172.16.2.4")[0]).toBe(
-    `iifname "out0" ip daddr 203.0.113.1 tcp dport 80 ct state new ct mark set ${second}`,
-  );
-  expect(marks(...balanced.backends)[0]).toContain(
-    `jhash ip saddr . tcp sport mod 2 map { 0 : ${first}, 1 : ${second} }`,
-  );
-  expect(text(...balanced.backends)).not.toContain("dnat");
+test("one result that agrees makes the count begin anew", () => {
+  const shaken = judged(judged(up, false, 2), true, 2);
+  expect(judged(shaken, false, 2).isUp).toBe(true);
 });
 
-test.each([balanced, floating, { ...balanced, isInternal: true }])("nft takes it (%j)", (one) => {
-  const rules = [rule({}), rule({ protocol: "*", destinationPortRange: "30000-32767" })];
-  const input = ruleset(
-    network(rules, "203.0.113.9", one),
-    new Map([[probeKey(one), one.backends]]),
-  );
-  const checked = spawnSync("unshare", ["--net", "nft", "--file", "-"], {
-    input,
-    encoding: "utf8",
-  });
-  expect(checked).toMatchObject({ status: 0, stderr: "" });
+test("each HTTPS probe is a connection of its own, and only the first costs the machine a signature", async () => {
+  // The platform's own address is there in the networks of machines alone.
+  jest.replaceProperty(rulesets, "platformAddress", "127.0.0.1" as never);
+  const { host, port, isResumed, close } = await httpsServer();
+  const balancing = { address: host, port, protocol: "Tcp", backendPort: port, backends: [host] };
+  const asked = {
+    ...{ ...balancing, isFloating: false, isInternal: false },
+    probe: { name: "api", protocol: "Https", port, requestPath: "/readyz" },
+  };
+
+  try {
+    for (let turn = 0; turn < 3; turn += 1) expect(await probe(host, asked, 5_000)).toBe(true);
+  } finally {
+    close();
+  }
+
+  expect(isResumed).toEqual([false, true, true]);
 });

@@ -11,13 +11,13 @@ import { getPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { VirtualMachine } from "../../../../machines/machines";
-import { Guest } from "../../../../machines/qemu/guest/guest";
-import type { Host } from "../../../../machines/qemu/host";
-import type { Namespaces } from "../../../../machines/qemu/network/namespaces";
-import type { Plug } from "../../../../machines/qemu/network/network-view";
-import { niceness } from "../../../../machines/qemu/sizes";
-import { standIn } from "../../../support/qemu/fixture";
+import type { VirtualMachine } from "../../../machines/machines";
+import { Guest } from "../../../machines/qemu/guest/guest";
+import type { Host } from "../../../machines/qemu/host";
+import type { Namespaces } from "../../../machines/qemu/network/namespaces";
+import type { Plug } from "../../../machines/qemu/network/network-view";
+import { niceness } from "../../../machines/qemu/sizes";
+import { standIn } from "../../support/qemu/fixture";
 
 /**
  * Stands for QEMU: it writes down its commands, its agent answers, and a script ends when its
@@ -66,7 +66,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function boot(where: Plug, oneVcpuEach = false, image = vm.image): Promise<void> {
+async function boot(where: Plug, image = vm.image): Promise<void> {
   const host: Host = {
     qemu: standIn(folder, machine),
     namespaces: {
@@ -88,7 +88,14 @@ async function boot(where: Plug, oneVcpuEach = false, image = vm.image): Promise
       stop: async () => undefined,
     },
     image: { disk: "", kernel: "", initrd: "" },
-    ...{ accelerator: "tcg", mirror: "", cloudProvider: false, scale: 1, cores: 2, oneVcpuEach },
+    ...{
+      accelerator: "tcg",
+      mirror: "",
+      cloudProvider: false,
+      scale: 1,
+      cores: 2,
+      oneVcpuEach: false,
+    },
     ...{ machines: folder, images: folder, sockets: folder, log: () => undefined },
   };
   guest = Guest.of({ ...vm, image }, host);
@@ -112,67 +119,18 @@ const own = [
   { driver: "virtio-net-pci", netdev: "nic", mac: plug.mac, bus: "nic-port" },
 ];
 const givesWay = (): boolean => getPriority(processOf()) === niceness.givingWay;
-const endScript = (exitCode: number): void =>
-  writeFileSync(join(folder, "exit-code"), `${exitCode}`);
 
-test("a machine gives way while it boots, unless it is the first behind a balancer", async () => {
+test("a machine gives way until its script begins, unless it is the first behind a balancer", async () => {
   await boot(initialControlPlane);
   expect(givesWay()).toBe(false);
   await guest.remove();
 
-  for (const other of [further, plug]) {
-    await boot(other);
-    expect(givesWay()).toBe(true);
-    await guest.remove();
-  }
-});
-
-test("it gives way no longer as soon as its script begins", async () => {
   await boot(further);
+  expect(givesWay()).toBe(true);
   const running = guest.runScript("true");
   while (givesWay()) await wait(20);
-  endScript(7);
+  writeFileSync(join(folder, "exit-code"), "7");
   expect((await running).exitCode).toBe(7);
-});
-
-test.each([
-  { name: "one of two processors has its share", where: initialControlPlane, share: 0 },
-  { name: "one of a single processor has half of that", where: plug, share: 3 },
-])("of the machines that are waited for, $name", async ({ where, share }) => {
-  await boot(where);
-  endScript(0);
-  await guest.runScript("true");
-  expect(getPriority(processOf())).toBe(share);
-});
-
-test("one that another local Azure takes over has the share that it had", async () => {
-  await boot(plug);
-  await boot(plug);
-  endScript(0);
-  await guest.runScript("true");
-  expect(getPriority(processOf())).toBe(3);
-});
-
-test("a machine that is switched on again does not give way", async () => {
-  await boot(plug);
-  await guest.cutPower();
-  await boot(plug);
-  expect(givesWay()).toBe(false);
-});
-
-test.each([
-  {
-    name: "a control plane has both processors",
-    where: initialControlPlane,
-    oneVcpuEach: false,
-    cores: "2",
-  },
-  { name: "one of too many has one", where: further, oneVcpuEach: true, cores: "1" },
-  { name: "a worker has one", where: plug, oneVcpuEach: false, cores: "1" },
-])("$name", async ({ where, oneVcpuEach, cores }) => {
-  await boot(where, oneVcpuEach);
-  const words = wordsOf();
-  expect(words[words.indexOf("-smp") + 1]).toBe(cores);
 });
 
 test("a new machine goes on from a snapshot, and gets its own seed and interface before it does", async () => {
@@ -217,11 +175,11 @@ test("an image is all of a machine's disk, and a machine of it goes on from no s
   await guest.capture(image);
   await guest.remove();
 
-  await boot(plug, false, image);
+  await boot(plug, image);
   expect(wordsOf()).not.toContain("-incoming");
   await guest.remove();
 
-  await expect(boot(plug, false, `${image}1`)).rejects.toThrow(/no disk of image .*1\.0\.01/);
+  await expect(boot(plug, `${image}1`)).rejects.toThrow(/no disk of image .*1\.0\.01/);
 });
 
 test("a machine that was never switched on has not died", () => {

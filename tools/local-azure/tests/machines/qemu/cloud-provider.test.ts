@@ -1,8 +1,13 @@
+import { X509Certificate } from "node:crypto";
+
+import type { Payload } from "../../../../../components/machine/payload";
+import { administratorOf } from "../../../machines/qemu/administrator";
 import { type Api, type Body } from "../../../machines/simulated/api";
 import { reconcileNodes } from "../../../machines/qemu/simulated-cloud-provider";
 import { providerId } from "../../../machines/simulated/nodes/cloud-provider";
 import { uninitialized } from "../../../machines/simulated/nodes/node";
 import { vmOf } from "../../support/simulated/fixture";
+import { newPrivateKey, selfSigned, signingKey } from "../../../x509";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
 
@@ -55,4 +60,40 @@ it("leaves a node alone whose machine is there and which is initialized", async 
 
 it("leaves everything to a cluster that runs a node manager of its own", async () => {
   expect(await asked(fresh, { ownManager: true })).toEqual([]);
+});
+
+const payloadWith = (files: Readonly<Record<string, string>>): Payload =>
+  ({
+    apiName: "demo",
+    files: Object.entries(files).map(([path, content]) => ({ path, content, mode: "0600" })),
+  }) as unknown as Payload;
+
+it("is an administrator by a certificate of the CA that a control plane is handed", async () => {
+  const { privateKeyPem } = await newPrivateKey();
+  const { certPem } = await selfSigned(
+    await signingKey(privateKeyPem, "the CA's key"),
+    { commonName: "kubernetes" },
+    {
+      allowedUses: ["cert_signing"],
+      validityPeriodHours: 1,
+      isCaCertificate: true,
+      setSubjectKeyId: true,
+    },
+  );
+  const files = {
+    "/etc/kubernetes/pki/ca.crt": certPem,
+    "/etc/kubernetes/pki/ca.key": privateKeyPem,
+  };
+
+  const { user } = (await administratorOf(payloadWith(files)))!;
+
+  const certificate = new X509Certificate(user.cert!);
+  expect(certificate.subject).toBe("O=system:masters\nCN=local-azure:cloud-provider");
+  expect(certificate.keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
+  expect(certificate.verify(new X509Certificate(certPem).publicKey)).toBe(true);
+  expect(user.key).toContain("PRIVATE KEY");
+});
+
+it("is nobody by what a worker is handed", async () => {
+  expect(await administratorOf(payloadWith({}))).toBeUndefined();
 });
