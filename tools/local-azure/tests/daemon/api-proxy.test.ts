@@ -53,23 +53,6 @@ it("connects to an API by its name, with TLS end to end", async () => {
   expect(await ask(socket, api.serverName)).toBe("{}");
 });
 
-it("accepts a name in upper case and with a final dot", async () => {
-  expect(await tunnel("API.example.:6443")).toMatchObject({ status: 200 });
-});
-
-it("connects to its own stand-in for Entra by Entra's name", async () => {
-  const entra = await serveApiProxy(() => undefined, api.port, 0);
-  const asking = request({
-    ...{ host: loopback, port: entra.port, method: "CONNECT" },
-    path: "login.microsoftonline.com:443",
-  }).end();
-  const [{ statusCode }, socket] = (await once(asking, "connect")) as Connected;
-
-  expect(statusCode).toBe(200);
-  expect(await ask(socket, api.serverName)).toBe("{}");
-  await entra.close();
-});
-
 it.each([
   ["another name", "example.org:6443"],
   ["another port of Entra's name", "login.microsoftonline.com:80"],

@@ -60,10 +60,19 @@ it("takes stand-ins elsewhere, and says so and why", async () => {
   );
 });
 
-it("takes stand-ins where they are asked for, whatever there is", async () => {
-  isThere();
+it.each([
+  ["are asked for", async () => isThere(), "stand-ins"],
+  ["began a folder", async () => (await choose(), isThere()), undefined],
+  [
+    "began a folder that has stacks and no choice",
+    async () => (isThere(), mkdirSync(join(state, "backend"))),
+    undefined,
+  ],
+])("takes stand-ins where they %s, whatever there is", async (_, given, asked) => {
+  await given();
 
-  expect(await choose("stand-ins")).toEqual([]);
+  expect(await choose(asked)).toEqual([]);
+  expect(pluginsOf(state)).toEqual([]);
 });
 
 it("takes those that are to be had where official ones are asked for, and says which are not, and why", async () => {
@@ -84,34 +93,29 @@ it("builds none that nobody has asked for", async () => {
   expect(await choosePlugins(state, { ...given(), tools: buildable })).toEqual([]);
 });
 
-it("stays with the plugins that a folder was started with", async () => {
-  await choose();
-  isThere();
-
-  expect(await choose()).toEqual([]);
-  expect(pluginsOf(state)).toEqual([]);
-});
-
-it("takes a folder that has stacks and no choice for one of the stand-ins", async () => {
-  isThere();
-  mkdirSync(join(state, "backend"));
-
-  expect(await choose()).toEqual([]);
-});
-
-it("refuses to change the plugins of a folder, and says how to", async () => {
-  await choose();
-  isThere();
-
-  await expect(choose("official")).rejects.toThrow(
+it.each([
+  [
+    "to change the plugins of a folder",
+    async () => (await choose(), isThere()),
+    "official",
     /ZONED_PLUGINS is official, but .* was started with stand-ins .*: unset ZONED_PLUGINS to go on, or npm stop first/,
-  );
-});
-
-it("says of official plugins that are asked for and not to be had why, and what else there is", async () => {
-  await expect(choose("official")).rejects.toThrow(
+  ],
+  [
+    "official plugins that are not to be had",
+    async () => undefined,
+    "official",
     /cannot be had:\n {2}- pulumi-resource-azure-native .*\n {2}- pulumi-resource-tls .*\n {2}- pulumi-resource-kubernetes .*\nexpected a network .*or unset ZONED_PLUGINS/,
-  );
+  ],
+  [
+    "another choice",
+    async () => undefined,
+    "none",
+    /ZONED_PLUGINS is none, expected official or stand-ins/,
+  ],
+])("refuses %s, and says why", async (_, given, asked, says) => {
+  await given();
+
+  await expect(choose(asked)).rejects.toThrow(says);
 });
 
 it("misses official plugins that have gone from the cache", async () => {
@@ -122,10 +126,4 @@ it("misses official plugins that have gone from the cache", async () => {
 
   expect(arePluginsThere(state)).toBe(false);
   await expect(choose()).rejects.toThrow(/the stacks here need them: .* npm stop -- --discard/);
-});
-
-it("names what ZONED_PLUGINS may be", async () => {
-  await expect(choose("none")).rejects.toThrow(
-    "ZONED_PLUGINS is none, expected official or stand-ins",
-  );
 });

@@ -1,6 +1,7 @@
 import { parse } from "yaml";
 
 import { apiNameIn, machineTable, reachableHere } from "../../rehearsal/cluster-view";
+import { changesOf } from "../../rehearsal/machine-steps";
 
 const kubeconfig = JSON.stringify({
   clusters: [
@@ -50,4 +51,21 @@ it("shows of every machine where it is and whether the cluster calls it ready", 
     "bb       x-2            172.16.1.4  worker  no",
     "c        x-3 (no node)  172.16.1.4  worker  no node",
   ]);
+});
+
+const report = (step: string, power = "running", seconds = 7) => ({
+  ...{ name: "cp-1", power, step, seconds, serial: "/serial.log", agent: "/agent" },
+});
+
+const seen = (one: ReturnType<typeof report>) => new Map([[one.name, one]]);
+
+test("a step that ended is reported with its machine and its seconds", () => {
+  expect(changesOf(seen(report("booting")), [report("first boot: tools")])).toEqual([
+    "  cp-1: booting (7 s)",
+  ]);
+});
+
+test("a machine that died is reported, and one that goes on is not", () => {
+  expect(changesOf(seen(report("booting")), [report("booting", "died")])).toEqual(["  cp-1: died"]);
+  expect(changesOf(seen(report("booting")), [report("booting")])).toEqual([]);
 });

@@ -1,8 +1,19 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import type { Attachment } from "../../daemon/attachment";
+import { endEarlierRun } from "../../rehearsal/earlier-run";
+import { Rehearsal } from "../../rehearsal/rehearsal";
 import { stop } from "../../rehearsal/stop";
 import { lockFolder, takeFolder } from "../../rehearsal/state-folder";
 import { checkout, loadTypeScript } from "../../../shared/checkout";
@@ -55,28 +66,24 @@ it("says that there is nothing to stop", async () => {
 });
 
 it.each([
-  ["the resource manager's", "resources.json"],
-  ["the machines'", "qemu.json"],
-  ["the engine's", "backend/.pulumi/stacks/zoned/dev.json"],
-  ["the settings'", "dev.assumed.json"],
-])("removes what %s damaged state keeps from being destroyed, and says so", async (_, damaged) => {
-  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": empty, [damaged]: '{"half' });
+  ["resources.json", '{"half'],
+  ["qemu.json", '{"half'],
+  ["backend/.pulumi/stacks/zoned/dev.json", '{"half'],
+  // JSON that is no state of a stack is no empty stack.
+  ["backend/.pulumi/stacks/zoned/dev.json", "{}"],
+  ["dev.assumed.json", '{"half'],
+])(
+  "removes what a %s that is %s keeps from being destroyed, and says so",
+  async (damaged, text) => {
+    const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": empty, [damaged]: text });
 
-  await stopping();
+    await stopping();
 
-  expect(said).toContain(`removed without pulumi destroy (${join(state, damaged)} is damaged)`);
-  expect(existsSync(state)).toBe(false);
-  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
-});
-
-it("takes JSON that is no state of a stack for damaged, and not for an empty stack", async () => {
-  const ended = left({ "backend/.pulumi/stacks/zoned/dev.json": "{}" });
-
-  await stopping();
-
-  expect(said).toMatch(/removed without pulumi destroy \(.*dev\.json is damaged\)/);
-  expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
-});
+    expect(said).toContain(`removed without pulumi destroy (${join(state, damaged)} is damaged)`);
+    expect(existsSync(state)).toBe(false);
+    expect(await ended).toMatch(/^SIG(TERM|KILL)$/);
+  },
+);
 
 it("ends what a killed engine has left, lock or no lock", async () => {
   const env = { ...process.env, ...environmentOfRun(join(state, "up-1-1")) };
@@ -165,4 +172,104 @@ describeUnless(asRoot)("on a full disk", () => {
     expect(text).toMatch(/^UserError the disk of .* is full.*npm stop -- --discard/m);
     expect(text).not.toContain("command.lock");
   });
+});
+
+const ending = () =>
+  endEarlierRun(
+    { binaries: "", state: folder, program: folder, passphrase: "" },
+    { stack: "dev", project: "zoned" },
+  );
+
+describe("an engine's lock that was left", () => {
+  const locks = () => join(folder, "backend", ".pulumi", "locks", "organization", "zoned", "dev");
+  /** A process under this name that holds the stack; returns by which signal it ended. */
+  function holder(name: string) {
+    const child = spawn("sleep", ["60"], { argv0: name, stdio: "ignore" });
+    mkdirSync(locks(), { recursive: true });
+    writeFileSync(join(locks(), "1.json"), JSON.stringify({ pid: child.pid }));
+    const ended = new Promise((resolve) => child.on("exit", (_, signal) => resolve(signal)));
+    return { child, ended };
+  }
+
+  it("goes after its engine has ended orderly", async () => {
+    const { ended } = holder("/cache/bin/pulumi");
+
+    await ending();
+
+    expect(await ended).toBe("SIGINT");
+    expect(existsSync(locks())).toBe(false);
+  });
+
+  it("goes, and whoever has the engine's number by now is left alone", async () => {
+    const { child } = holder("editor");
+
+    await ending();
+
+    expect(existsSync(locks())).toBe(false);
+    expect(child.exitCode ?? child.signalCode).toBeNull();
+    child.kill();
+  });
+});
+
+describe("what an engine that was killed has left, its lock being gone", () => {
+  /** A process with this in its environment; returns by which signal it ended. */
+  function leftIn(env: Record<string, string>, argv0 = "sleep") {
+    const child = spawn("sleep", ["60"], {
+      argv0,
+      stdio: "ignore",
+      env: { ...process.env, ...env },
+    });
+    const ended = new Promise((resolve) => child.on("exit", (_, signal) => resolve(signal)));
+    return { child, ended };
+  }
+
+  it("ends orderly where it is the engine itself", async () => {
+    const { ended } = leftIn(environmentOfRun(join(folder, "up-1-1")), "/cache/bin/pulumi");
+
+    await ending();
+
+    expect(await ended).toBe("SIGINT");
+  });
+
+  it.each([
+    ["another rehearsal's", () => environmentOfRun(`${folder}-2/up-1-1`)],
+    ["that of a rehearsal in a folder of this one", () => environmentOfRun(`${folder}/one/up-1-1`)],
+    ["somebody's who uses its state", () => ({ PULUMI_HOME: join(folder, "pulumi-home") })],
+  ])("stays when it is %s", async (_, env) => {
+    const { child } = leftIn(env());
+
+    await ending();
+
+    expect(child.exitCode ?? child.signalCode).toBeNull();
+    child.kill();
+  });
+});
+
+const azure: Attachment = {
+  ports: { resourceManager: 1, azureNative: 2, tls: 3, kubernetes: 4, proxy: 5, blob: 6, login: 7 },
+  authority: "",
+  apiAddress: async () => undefined,
+};
+
+it.each(["{}", '{"version":3,"checkpo'])(
+  "refuses to go on from a state that is %s, asks no engine, and leaves it as it is",
+  async (text) => {
+    const stacks = join(state, "backend", ".pulumi", "stacks", "zoned");
+    mkdirSync(stacks, { recursive: true });
+    writeFileSync(join(stacks, "dev.json"), text);
+    writeFileSync(join(state, "dev.assumed.json"), "[]");
+
+    const opening = Rehearsal.open({ state, stack: "dev", binaries: "/none", azure });
+
+    await expect(opening).rejects.toThrow(/the state of stack dev, .*dev\.json, is damaged: it is/);
+    expect(readFileSync(join(stacks, "dev.json"), "utf8")).toBe(text);
+  },
+);
+
+it("names a file of settled answers that is damaged", async () => {
+  writeFileSync(join(state, "dev.assumed.json"), "[{");
+
+  await expect(Rehearsal.open({ state, stack: "dev", binaries: "/none", azure })).rejects.toThrow(
+    `${join(state, "dev.assumed.json")} is damaged`,
+  );
 });
