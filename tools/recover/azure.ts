@@ -30,6 +30,8 @@ export const idTemplates: Readonly<Record<string, string>> = {
     "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
   "azure-native:authorization:PolicyAssignment":
     "/{scope}/providers/Microsoft.Authorization/policyAssignments/{policyAssignmentName}",
+  "azure-native:authorization:PolicyDefinition":
+    "/subscriptions/{subscriptionId}/providers/Microsoft.Authorization/policyDefinitions/{policyDefinitionName}",
   "azure-native:authorization:PolicyExemption":
     "/{scope}/providers/Microsoft.Authorization/policyExemptions/{policyExemptionName}",
   "azure-native:authorization:RoleAssignment":

@@ -17,13 +17,6 @@ export type PolicyDefinitionBody = {
   readonly policyRule: { readonly if: Body; readonly then: { readonly effect: string } };
 };
 
-/** A definition that every tenant has; the local Azure has no others. */
-export const definitionOf = (id: string): PolicyDefinitionBody | undefined => {
-  const [, name = ""] =
-    /^\/providers\/Microsoft\.Authorization\/policyDefinitions\/([^/]+)$/i.exec(id) ?? [];
-  return builtInPolicies[name.toLowerCase()];
-};
-
 const text = (name: string) => ({ parameters: { [name]: { type: "String" } } });
 const list = (name: string) => ({ parameters: { [name]: { type: "Array" } } });
 const tag = "[concat('tags[', parameters('tagName'), ']')]";
@@ -34,7 +27,7 @@ const deny = { effect: "deny" };
  *
  * @see https://learn.microsoft.com/azure/governance/policy/samples/built-in-policies
  */
-const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
+export const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
   "871b6d14-10aa-478d-b590-94f262ecfa99": {
     displayName: "Require a tag on resources",
     mode: "Indexed",

@@ -15,6 +15,11 @@ const isExpression = (value: unknown): value is string =>
 export const valueOf = (value: unknown, scope: Scope): unknown =>
   isExpression(value) ? yieldOf(parse(value), scope) : value;
 
+/** Throws unless each function of an expression is known here. */
+export function checkExpression(value: unknown): void {
+  if (isExpression(value)) parse(value);
+}
+
 function yieldOf(term: Term, scope: Scope): unknown {
   if ("text" in term) return term.text;
   return functions[term.call]!(
@@ -29,17 +34,26 @@ const functions: Readonly<Record<string, (given: readonly unknown[], scope: Scop
   parameters: ([name], { parameters }) => parameters[String(name)],
 };
 
-/** Reads `[name('text', name(...))]`. */
+/** Reads `[name('text', name(...))]`; a quote in a text is written twice. */
 function parse(expression: string): Term {
-  const tokens = expression.slice(1, -1).match(/'[^']*'|\w+|[(),]/g) ?? [];
-  return termOf(tokens);
+  const tokens = expression.slice(1, -1).match(/'(?:[^']|'')*'|\w+|[(),]|\S/g) ?? [];
+  const [term, ...rest] = [termOf(tokens), ...tokens];
+  if (rest.length > 0) throw new Error(`there is more after its end: ${rest.join(" ")}`);
+  return term;
 }
 
 function termOf(tokens: string[]): Term {
   const token = tokens.shift() ?? "";
-  if (token.startsWith("'")) return { text: token.slice(1, -1) };
+  if (token.startsWith("'")) return { text: token.slice(1, -1).replaceAll("''", "'") };
+  if (functions[token] === undefined) {
+    throw new Error(
+      `the local Azure knows the functions ${Object.keys(functions).join(", ")}, and not '${token}'`,
+    );
+  }
   const given: Term[] = [];
   for (let mark = tokens.shift(); mark !== ")"; mark = tokens.shift()) {
+    if (mark !== "(" && mark !== ",") throw new Error(`a bracket of ${token} is missing`);
+    if (mark === "(" && tokens[0] === ")") continue;
     given.push(termOf(tokens));
   }
   return { call: token, arguments: given };

@@ -6,10 +6,11 @@ import {
   type PolicyAssignmentBody,
   policyAssignmentType,
 } from "../types/authorization/policy-assignment";
+import { definitionOf } from "../types/authorization/policy-definition";
 import { isExempt } from "../types/authorization/policy-exemption";
 import { ResourceType } from "../types/resource-type";
 import { typeOf } from "../types/types";
-import { definitionOf, type PolicyDefinitionBody } from "./built-in";
+import type { PolicyDefinitionBody } from "./built-in";
 import { valueOf } from "./expressions";
 import { type Content, evaluate, type EvaluatedExpression } from "./rule";
 
@@ -28,7 +29,7 @@ function violations(scope: string, content: Content, view: View): Violation[] {
   return view.ofType(policyAssignmentType).flatMap((assignment) => {
     const assigned = assignment.body as PolicyAssignmentBody;
     const { policyDefinitionId, notScopes = [], enforcementMode } = assigned;
-    const definition = definitionOf(policyDefinitionId);
+    const definition = definitionOf(policyDefinitionId, view);
     const isHere = isAt(parseId(assignment.id)!.parent) && !notScopes.some(isAt);
     if (!isHere || definition === undefined || enforcementMode === "DoNotEnforce") return [];
     if (/^indexed$/i.test(definition.mode ?? "") && !isIndexed(content.type)) return [];

@@ -1,5 +1,5 @@
 import { Body } from "../resources/resource";
-import { type Scope, valueOf } from "./expressions";
+import { checkExpression, type Scope, valueOf } from "./expressions";
 
 /** How one comparison of a rule has come out, as Azure shows it. */
 export interface EvaluatedExpression {
@@ -24,6 +24,7 @@ export type Content = Body & { readonly type: string };
 
 type Condition = Body & {
   readonly allOf?: Condition[];
+  readonly anyOf?: Condition[];
   readonly not?: Condition;
 };
 
@@ -47,22 +48,38 @@ const isLike = (value: unknown, target: unknown): boolean =>
     "i",
   ).test(String(value));
 
-/**
- * Those of the built-in definitions.
- *
- * @see https://learn.microsoft.com/azure/governance/policy/concepts/definition-structure-policy-rule
- */
+/** @see https://learn.microsoft.com/azure/governance/policy/concepts/definition-structure-policy-rule */
 const operators: Readonly<Record<string, (value: unknown, target: unknown) => boolean>> = {
   equals: isSame,
   notEquals: (value, target) => !isSame(value, target),
   in: isIn,
   notIn: (value, target) => !isIn(value, target),
+  like: isLike,
   notLike: (value, target) => !isLike(value, target),
   exists: (value, target) => !isNothing(value) === isSame(true, target),
 };
 
 const operatorOf = (condition: Condition): string =>
   Object.keys(condition).find((key) => key in operators) ?? "";
+
+/** Throws unless all of a condition is what the local Azure evaluates. */
+export function checkCondition(condition: Condition): void {
+  const { allOf, anyOf, not, ...rest } = condition;
+  for (const one of [...(allOf ?? []), ...(anyOf ?? []), ...(not ? [not] : [])]) {
+    checkCondition(one);
+  }
+  if (allOf ?? anyOf ?? not) return;
+  const { field, value, ...others } = rest;
+  if ((field === undefined) === (value === undefined) || Object.keys(others).length !== 1) {
+    throw new Error("a condition is one of allOf, anyOf, not, or a field or value and an operator");
+  }
+  if (operatorOf(rest) === "") {
+    throw new Error(
+      `the local Azure knows the operators ${Object.keys(operators).join(", ")}, and not '${Object.keys(others).join()}'`,
+    );
+  }
+  for (const one of Object.values(rest)) checkExpression(one);
+}
 
 /** Whether a condition holds for a resource. */
 export function evaluate(
@@ -72,12 +89,12 @@ export function evaluate(
 ): Evaluation {
   const inner = (conditions: readonly Condition[]) =>
     conditions.map((one) => evaluate(one, content, parameters));
-  const { allOf, not } = condition;
-  const parts = inner(allOf ?? (not ? [not] : []));
+  const { allOf, anyOf, not } = condition;
+  const parts = inner(allOf ?? anyOf ?? (not ? [not] : []));
   if (parts.length === 0) return compare(condition, content, parameters);
   const holding = parts.filter(({ holds }) => holds).length;
   return {
-    holds: allOf ? holding === parts.length : holding === 0,
+    holds: allOf ? holding === parts.length : anyOf ? holding > 0 : holding === 0,
     expressions: parts.flatMap(({ expressions }) => expressions),
   };
 }

@@ -2,6 +2,7 @@ import { ResourceType } from "./resource-type";
 import { federatedIdentityCredential } from "./authorization/federated-identity-credential";
 import { managementLock } from "./authorization/management-lock";
 import { policyAssignment } from "./authorization/policy-assignment";
+import { policyDefinition } from "./authorization/policy-definition";
 import { policyExemption } from "./authorization/policy-exemption";
 import { roleAssignment } from "./authorization/role-assignment";
 import { roleDefinition } from "./authorization/role-definition";
@@ -49,6 +50,7 @@ export const resourceTypes: readonly ResourceType[] = [
   networkInterface,
   networkSecurityGroup,
   policyAssignment,
+  policyDefinition,
   policyExemption,
   privateRecordSet,
   privateZone,

@@ -1,6 +1,7 @@
 import { AzureError, refuse } from "../../azure-error";
-import { definitionOf } from "../../policy/built-in";
+import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
+import { definitionOf } from "./policy-definition";
 
 export type PolicyAssignmentBody = {
   readonly displayName?: string;
@@ -37,9 +38,9 @@ export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
   defaults: { enforcementMode: "Default" },
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
-  accept({ id, body }: Put<PolicyAssignmentBody>): Accepted<PolicyAssignmentBody> {
+  accept({ id, body }: Put<PolicyAssignmentBody>, view: View): Accepted<PolicyAssignmentBody> {
     const { policyDefinitionId, enforcementMode = "Default" } = body;
-    const definition = definitionOf(policyDefinitionId);
+    const definition = definitionOf(policyDefinitionId, view);
     if (definition === undefined) {
       throw new AzureError(
         404,

@@ -1,10 +1,8 @@
 import type { AzureError } from "../../../arm/azure-error";
-import type { ResourceManager } from "../../../arm/resource-manager";
 import type { Body } from "../../../arm/resources/resource";
 import { serveRest } from "../../../arm/rest/rest";
-import { createResources, newArm } from "../../support/arm/fixture";
-import { itAnswers, patch, put, remove, taken } from "../../support/arm/input-tables";
-import { group, network, subscription, valid, withChange } from "../../support/arm/valid-resources";
+import { createResources, newArm, refusedBy } from "../../support/arm/fixture";
+import { group, network, subscription, valid } from "../../support/arm/valid-resources";
 
 const builtIn = (name: string) => `/providers/Microsoft.Authorization/policyDefinitions/${name}`;
 const requireTag = builtIn("871b6d14-10aa-478d-b590-94f262ecfa99");
@@ -16,252 +14,380 @@ const noPublicInterfaces = builtIn("83a86a26-fd1f-447c-b59d-e51f44264114");
 
 const assignmentAt = (scope: string) =>
   `${scope}/providers/Microsoft.Authorization/policyAssignments/guardrail`;
-const assign = (policyDefinitionId: string, more: Body = {}, scope = subscription) =>
-  put(assignmentAt(scope), { policyDefinitionId, ...more });
+const definition = `${subscription}${builtIn("own")}`;
 const location = "westeurope";
 const tagged = { location, tags: { costCenter: "4711" } };
 const costCenter = { tagName: { value: "costCenter" } };
 const guard = network("networkSecurityGroups/guard");
-const otherGroup = `${group}-2`;
+const subnet = network("virtualNetworks/vnet/subnets/nodes-9");
+
+/** A Resource Manager with a group, and a policy assigned. */
+async function withPolicy(policyDefinitionId: string, more: Body = {}, scope = subscription) {
+  const { arm } = newArm();
+  await arm.put(group, { location });
+  await arm.put(assignmentAt(scope), { policyDefinitionId, ...more });
+  return arm;
+}
+
+const thrownBy = (request: Promise<unknown>): Promise<AzureError> =>
+  request.then(
+    () => Promise.reject(new Error("not refused")),
+    (error: AzureError) => error,
+  );
+
+it("refuses a resource without the tag, in Azure's words and with what the policy looked at", async () => {
+  const arm = await withPolicy(requireTag, { parameters: costCenter });
+
+  const { status, code, message, target, additionalInfo } = await thrownBy(
+    arm.put(guard, { location, tags: { owner: "us" } }),
+  );
+
+  expect({ status, code, target }).toEqual({
+    status: 403,
+    code: "RequestDisallowedByPolicy",
+    target: "guard",
+  });
+  expect(message).toBe(
+    `Resource 'guard' was disallowed by policy. Policy identifiers: '[{"policyAssignment":{"name":"guardrail","id":"${assignmentAt(subscription)}"},` +
+      `"policyDefinition":{"name":"Require a tag on resources","id":"${requireTag}"}}]'.`,
+  );
+  expect(additionalInfo).toEqual([
+    {
+      type: "PolicyViolation",
+      info: expect.objectContaining({
+        policyAssignmentId: assignmentAt(subscription),
+        policyDefinitionId: requireTag,
+        evaluationDetails: {
+          evaluatedExpressions: [
+            {
+              result: "True",
+              expressionKind: "Field",
+              expression: "tags[costCenter]",
+              path: "tags[costCenter]",
+              targetValue: "false",
+              operator: "Exists",
+            },
+          ],
+        },
+      }),
+    },
+  ]);
+  expect(arm.peek(guard)).toBeUndefined();
+});
+
+it("takes the message of the assignment for people instead of the policy's ids", async () => {
+  const nonComplianceMessages = [{ message: "Say who pays." }];
+  const arm = await withPolicy(requireTag, { parameters: costCenter, nonComplianceMessages });
+
+  expect(await refusedBy(arm.put(guard, { location }))).toBe(
+    "RequestDisallowedByPolicy: Resource 'guard' was disallowed by policy. Reasons: 'Say who pays.'. See error details for policy resource IDs.",
+  );
+});
+
+it("looks in mode Indexed only at what has tags and a location, and at no resource group", async () => {
+  const arm = await withPolicy(requireTag, { parameters: costCenter });
+  await arm.put(network("virtualNetworks/vnet"), {
+    ...tagged,
+    addressSpace: { addressPrefixes: ["172.16.0.0/16"] },
+  });
+
+  await expect(arm.put(`${group}-2`, { location })).resolves.toBeDefined();
+  await expect(arm.put(subnet, { addressPrefix: "172.16.9.0/24" })).resolves.toBeDefined();
+  await expect(arm.put(guard, tagged)).resolves.toBeDefined();
+});
+
+it("refuses a resource group without a tag by the policy for groups", async () => {
+  const arm = await withPolicy(requireTagOnGroups, { parameters: costCenter });
+
+  expect(await refusedBy(arm.put(`${group}-2`, { location }))).toMatch(
+    /RequestDisallowedByPolicy: Resource 'zoned-2'/,
+  );
+  await expect(arm.put(`${group}-2`, tagged)).resolves.toBeDefined();
+  await expect(arm.put(guard, { location })).resolves.toBeDefined();
+});
+
+it("refuses a change that takes the tag away, by PUT and by PATCH", async () => {
+  const arm = await withPolicy(requireTag, { parameters: costCenter });
+  await arm.put(guard, tagged);
+
+  for (const change of [arm.put(guard, { location }), arm.patch(guard, { tags: {} })]) {
+    expect(await refusedBy(change)).toMatch(/RequestDisallowedByPolicy/);
+  }
+  expect(arm.peek(guard)).toMatchObject(tagged);
+});
+
 const addresses = {
   listOfResourceTypesNotAllowed: { value: ["microsoft.network/publicipaddresses"] },
 };
 const [address, addressBody] = valid.apiIp;
-const inOtherGroup = address.replace(group, otherGroup);
 
-const tagRequired = assign(requireTag, { parameters: costCenter });
-const groupTagRequired = assign(requireTagOnGroups, { parameters: costCenter });
-const noAddresses = (more: Body = {}, scope?: string) =>
-  assign(notAllowedTypes, { parameters: addresses, ...more }, scope);
-const allow = (policy: string, name: string, value: string) =>
-  assign(policy, { parameters: { [name]: { value: [value] } } });
-const exemptionAt = (scope: string) =>
-  `${scope}/providers/Microsoft.Authorization/policyExemptions/here`;
-const exempt = (change: Body = {}, scope: string = group) =>
-  put(exemptionAt(scope), {
-    ...{ policyAssignmentId: assignmentAt(subscription), exemptionCategory: "Waiver" },
-    ...change,
+it("refuses types that are not allowed, in any case of letters, and no other", async () => {
+  const arm = await withPolicy(notAllowedTypes, { parameters: addresses });
+
+  expect(await refusedBy(arm.put(address, addressBody))).toMatch(/RequestDisallowedByPolicy/);
+  await expect(arm.put(guard, { location })).resolves.toBeDefined();
+});
+
+it.each([
+  ["whose effect is audit", { parameters: { ...addresses, effect: { value: "Audit" } } }],
+  ["that is not enforced", { parameters: addresses, enforcementMode: "DoNotEnforce" }],
+  ["that leaves the group out", { parameters: addresses, notScopes: [group] }],
+])("refuses nothing by a policy %s", async (_, more) => {
+  const arm = await withPolicy(notAllowedTypes, more);
+
+  await expect(arm.put(address, addressBody)).resolves.toBeDefined();
+});
+
+it("refuses nothing beside the scope of a policy", async () => {
+  const arm = await withPolicy(notAllowedTypes, { parameters: addresses }, group);
+  await arm.put(`${group}-2`, { location });
+
+  await expect(arm.put(address.replace(group, `${group}-2`), addressBody)).resolves.toBeDefined();
+});
+
+it("refuses nothing once the assignment is gone", async () => {
+  const arm = await withPolicy(notAllowedTypes, { parameters: addresses });
+
+  await arm.delete(assignmentAt(subscription));
+
+  await expect(arm.put(address, addressBody)).resolves.toBeDefined();
+});
+
+it.each([
+  ["location", allowedLocations, "listOfAllowedLocations", "northeurope", location],
+  ["size", allowedSizes, "listOfAllowedSKUs", "Standard_D4s_v5", "Standard_D2s_v5"],
+])("refuses a machine for its %s alone, by the built-in policy", async (_, policy, ...rest) => {
+  const [name, other, its] = rest;
+  const allow = (value: string) => ({
+    policyDefinitionId: policy,
+    parameters: { [name]: { value: [value] } },
+  });
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  await arm.put(assignmentAt(group), allow(other));
+
+  expect(await refusedBy(arm.put(...valid.machine))).toMatch(/RequestDisallowedByPolicy/);
+  await arm.put(assignmentAt(group), allow(its));
+  await expect(arm.put(...valid.machine)).resolves.toBeDefined();
+});
+
+it("refuses an interface for one public address among its configurations", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "balancer");
+  await arm.put(network("publicIPAddresses/own"), valid.natIp[1]);
+  await arm.put(assignmentAt(group), { policyDefinitionId: noPublicInterfaces });
+  const [id, body] = valid.nic;
+  const [first] = body.ipConfigurations;
+  const open = { ...first, publicIPAddress: { id: network("publicIPAddresses/own") } };
+
+  await expect(arm.put(id, body)).resolves.toBeDefined();
+  expect(await refusedBy(arm.put(id, { ...body, ipConfigurations: [open] }))).toMatch(
+    /RequestDisallowedByPolicy/,
+  );
+});
+
+describe("an exemption", () => {
+  const exemptionAt = (scope: string) =>
+    `${scope}/providers/Microsoft.Authorization/policyExemptions/here`;
+  const waiver = {
+    policyAssignmentId: assignmentAt(subscription),
+    exemptionCategory: "Waiver",
+  };
+
+  it("allows at its scope what the policy denies, and nowhere else", async () => {
+    const arm = await withPolicy(notAllowedTypes, { parameters: addresses });
+    await arm.put(`${group}-2`, { location });
+    await arm.put(exemptionAt(group), waiver);
+
+    await expect(arm.put(address, addressBody)).resolves.toBeDefined();
+    expect(await refusedBy(arm.put(address.replace(group, `${group}-2`), addressBody))).toMatch(
+      /RequestDisallowedByPolicy/,
+    );
   });
 
-const disallowed = "RequestDisallowedByPolicy: Resource ";
-const madeAddress = put(address, addressBody);
-itAnswers("group", [
-  // In mode Indexed it looks only at what has tags and a location, and at no resource group.
-  ["a resource without the tag", disallowed, tagRequired, put(guard, { location })],
-  ["a resource with the tag", taken, tagRequired, put(guard, tagged)],
-  ["a group without a resource's tag", taken, tagRequired, put(otherGroup, { location })],
-  [
-    "a subnet without the tag",
-    taken,
-    tagRequired,
-    put(valid.vnet[0], { ...valid.vnet[1], ...tagged }),
-    put(valid.subnet[0], { addressPrefix: "172.16.9.0/24" }),
-  ],
-  ["the tag's end by PUT", disallowed, tagRequired, put(guard, tagged), put(guard, { location })],
-  [
-    "the tag's end by PATCH",
-    disallowed,
-    tagRequired,
-    put(guard, tagged),
-    patch(guard, { tags: {} }),
-  ],
-  ["a group without the tag", disallowed, groupTagRequired, put(otherGroup, { location })],
-  ["a group with the tag", taken, groupTagRequired, put(otherGroup, tagged)],
-  ["a resource without a group's tag", taken, groupTagRequired, put(guard, { location })],
-  [
-    "a resource without the tag, with the assignment's words",
-    "RequestDisallowedByPolicy: .* Reasons: 'Say who pays.'",
-    assign(requireTag, {
-      ...{ parameters: costCenter, nonComplianceMessages: [{ message: "Say who pays." }] },
-    }),
-    put(guard, { location }),
-  ],
-  ["a type in any case of letters", disallowed, noAddresses(), madeAddress],
-  ["another type", taken, noAddresses(), put(guard, { location })],
-  [
-    "a type that is audited",
-    taken,
-    noAddresses({ parameters: { ...addresses, effect: { value: "Audit" } } }),
-    madeAddress,
-  ],
-  ["what is not enforced", taken, noAddresses({ enforcementMode: "DoNotEnforce" }), madeAddress],
-  ["what leaves the group out", taken, noAddresses({ notScopes: [group] }), madeAddress],
-  [
-    "a type beside the scope",
-    taken,
-    noAddresses({}, group),
-    put(otherGroup, { location }),
-    put(inOtherGroup, addressBody),
-  ],
-  [
-    "a type once the assignment is gone",
-    taken,
-    noAddresses(),
-    remove(assignmentAt(subscription)),
-    madeAddress,
-  ],
-  ["a type at an exemption", taken, noAddresses(), exempt(), madeAddress],
-  [
-    "a type beside an exemption",
-    disallowed,
-    noAddresses(),
-    put(otherGroup, { location }),
-    exempt(),
-    put(inOtherGroup, addressBody),
-  ],
-  [
-    "a type at an exemption that has expired",
-    disallowed,
-    noAddresses(),
-    exempt({ expiresOn: "2020-01-01T00:00:00Z" }),
-    madeAddress,
-  ],
-  [
-    "an exemption of no assignment",
-    "PolicyAssignmentNotFound",
-    noAddresses(),
-    exempt({ policyAssignmentId: assignmentAt(otherGroup) }),
-  ],
-  [
-    "an exemption of no category",
-    "InvalidPolicyExemption",
-    noAddresses(),
-    exempt({ exemptionCategory: "Mercy" }),
-  ],
-  [
-    "an exemption above its assignment",
-    "InvalidPolicyExemption",
-    noAddresses({}, group),
-    exempt({ policyAssignmentId: assignmentAt(group) }, subscription),
-  ],
-  ["no definition", "PolicyDefinitionNotFound", assign(builtIn("none"))],
-  ["an assignment without a parameter", "MissingPolicyParameter", assign(requireTag)],
-  [
-    "an assignment with an unknown one",
-    "UndefinedPolicyParameter",
-    assign(requireTag, { parameters: { ...costCenter, tag: { value: "a" } } }),
-  ],
-  [
-    "an assignment with a wrong value",
-    "PolicyParameterValueNotAllowed",
-    assign(notAllowedTypes, { parameters: { ...addresses, effect: { value: "deny" } } }),
-  ],
-]);
+  it("allows nothing once it has expired", async () => {
+    const arm = await withPolicy(notAllowedTypes, { parameters: addresses });
+    await arm.put(exemptionAt(group), { ...waiver, expiresOn: "2020-01-01T00:00:00Z" });
 
-const inRegion = (region: string) => allow(allowedLocations, "listOfAllowedLocations", region);
-const ofSize = (size: string) => allow(allowedSizes, "listOfAllowedSKUs", size);
-const machine = put(...valid.machine);
-const own = network("publicIPAddresses/own");
-const openNic = withChange("nic", { "ipConfigurations.0.publicIPAddress": { id: own } });
-itAnswers("balancer", [
-  ["a machine elsewhere", disallowed, put(...valid.nic), inRegion("northeurope"), machine],
-  ["a machine where it may be", taken, put(...valid.nic), inRegion(location), machine],
-  ["a machine of another size", disallowed, put(...valid.nic), ofSize("Standard_D4s_v5"), machine],
-  ["a machine of its size", taken, put(...valid.nic), ofSize("Standard_D2s_v5"), machine],
-  ["an interface", taken, assign(noPublicInterfaces), put(...valid.nic)],
-  [
-    "an interface with a public address",
-    disallowed,
-    put(own, valid.natIp[1]),
-    assign(noPublicInterfaces),
-    put(valid.nic[0], openNic),
-  ],
-]);
+    expect(await refusedBy(arm.put(address, addressBody))).toMatch(/RequestDisallowedByPolicy/);
+  });
 
-async function withPolicy(step: ReturnType<typeof assign>): Promise<ResourceManager> {
+  it.each([
+    ["of an assignment that is not there", { policyAssignmentId: assignmentAt(`${group}-3`) }],
+    ["of an unknown category", { exemptionCategory: "Mercy" }],
+  ])("is refused %s", async (_, change) => {
+    const arm = await withPolicy(notAllowedTypes, { parameters: addresses });
+
+    expect(await refusedBy(arm.put(exemptionAt(group), { ...waiver, ...change }))).toMatch(
+      /^(PolicyAssignmentNotFound|InvalidPolicyExemption)/,
+    );
+  });
+
+  it("is refused above the scope of its assignment", async () => {
+    const arm = await withPolicy(notAllowedTypes, { parameters: addresses }, group);
+    const above = { ...waiver, policyAssignmentId: assignmentAt(group) };
+
+    expect(await refusedBy(arm.put(exemptionAt(subscription), above))).toMatch(
+      /^InvalidPolicyExemption/,
+    );
+  });
+});
+
+/** A definition of the subscription's own with this condition. */
+const own = (condition: Body, effect = "deny"): [string, Body] => [
+  definition,
+  { mode: "All", policyRule: { if: condition, then: { effect } } },
+];
+
+it.each<[string, Body]>([
+  [
+    "anyOf",
+    {
+      anyOf: [
+        { field: "name", equals: "other" },
+        { field: "name", equals: "GUARD" },
+      ],
+    },
+  ],
+  ["not", { not: { field: "name", equals: "other" } }],
+  ["notEquals of what is missing", { field: "tags.owner", notEquals: "us" }],
+  ["notIn of what is missing", { field: "tags['owner']", notIn: ["us"] }],
+  ["like", { field: "name", like: "gu*d" }],
+  ["notLike", { field: "name", notLike: "a.*" }],
+  ["exists", { field: "location", exists: true }],
+  ["value", { value: "[concat('it''s ', field('name'))]", equals: "it's guard" }],
+])("evaluates %s", async (_, condition) => {
   const { arm } = newArm();
-  await createResources(arm, "group");
-  await step(arm);
-  return arm;
-}
+  await arm.put(group, { location });
+  await arm.put(...own(condition));
+  await arm.put(assignmentAt(group), { policyDefinitionId: definition });
 
-/** What Azure answers by HTTP. */
-async function ask(arm: ResourceManager, method: string, path: string, body: Body) {
+  expect(await refusedBy(arm.put(guard, { location }))).toMatch(/RequestDisallowedByPolicy/);
+});
+
+it.each<[string, Body, string]>([
+  ["operator", { field: "name", matches: "a" }, "'matches'"],
+  ["operator deep inside", { not: { anyOf: [{ field: "name", matches: "a" }] } }, "'matches'"],
+  ["function", { field: "[utcNow()]", equals: "a" }, "'utcNow'"],
+  ["condition", { equals: "a" }, "field or value"],
+])("refuses a rule with a %s that it does not evaluate", async (_, condition, named) => {
+  const { arm } = newArm();
+
+  expect(await refusedBy(arm.put(...own(condition)))).toMatch(
+    new RegExp(`^InvalidPolicyRule: .*${named}`),
+  );
+});
+
+it("refuses a rule with an effect that it does not have", async () => {
+  const { arm } = newArm();
+
+  expect(await refusedBy(arm.put(...own({ field: "name", like: "*" }, "modify")))).toMatch(
+    /^InvalidPolicyRule/,
+  );
+});
+
+it.each([
+  ["PolicyDefinitionNotFound", builtIn("none"), {}],
+  ["MissingPolicyParameter", requireTag, {}],
+  ["UndefinedPolicyParameter", requireTag, { ...costCenter, tag: { value: "a" } }],
+  ["PolicyParameterValueNotAllowed", notAllowedTypes, { ...addresses, effect: { value: "deny" } }],
+])("refuses an assignment: %s", async (code, policyDefinitionId, parameters) => {
+  const { arm } = newArm();
+
+  const refusal = await refusedBy(
+    arm.put(assignmentAt(subscription), { policyDefinitionId, parameters }),
+  );
+
+  expect(refusal).toMatch(new RegExp(`^${code}: `));
+});
+
+describe("asked what a policy would refuse", () => {
+  const content = { type: "Microsoft.Network/publicIPAddresses", name: "a", location };
+
+  async function ask(scope: string, body: Body, method = "POST") {
+    const arm = await withPolicy(notAllowedTypes, { parameters: addresses }, group);
+    const server = await serveRest(arm, 0);
+    try {
+      const url = `http://127.0.0.1:${server.port}${scope}/providers/Microsoft.PolicyInsights/checkPolicyRestrictions?api-version=2024-10-01`;
+      const answer = await fetch(url, {
+        method,
+        headers: { authorization: "Bearer anything" },
+        ...(method === "POST" && { body: JSON.stringify(body) }),
+      });
+      return { status: answer.status, body: await answer.json() };
+    } finally {
+      await server.close();
+    }
+  }
+
+  it("answers with assignment, definition and what was compared, and makes nothing", async () => {
+    const { status, body } = await ask(group, { resourceDetails: { resourceContent: content } });
+
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      fieldRestrictions: [],
+      contentEvaluationResult: {
+        policyEvaluations: [
+          {
+            policyInfo: {
+              policyAssignmentId: assignmentAt(group),
+              policyDefinitionId: notAllowedTypes,
+            },
+            evaluationResult: "NonCompliant",
+            evaluationDetails: {
+              evaluatedExpressions: [
+                expect.objectContaining({ path: "type", operator: "In", result: "True" }),
+                expect.objectContaining({ expressionKind: "Value", operator: "Exists" }),
+              ],
+            },
+            effectDetails: { policyEffect: "Deny" },
+          },
+        ],
+      },
+    });
+  });
+
+  it("knows nothing at a scope above the assignment's", async () => {
+    const { body } = await ask(subscription, { resourceDetails: { resourceContent: content } });
+
+    expect(body).toMatchObject({ contentEvaluationResult: { policyEvaluations: [] } });
+  });
+
+  it.each([
+    [
+      "a group that is not there",
+      `${group}-2`,
+      { resourceDetails: { resourceContent: content } },
+      404,
+    ],
+    ["a resource without a type", group, { resourceDetails: { resourceContent: {} } }, 400],
+  ])("refuses to speak of %s", async (_, scope, body, status) => {
+    expect((await ask(scope, body)).status).toBe(status);
+  });
+
+  it("answers a POST alone", async () => {
+    expect((await ask(group, {}, "GET")).status).toBe(405);
+  });
+});
+
+it("shows programs the details of a refusal", async () => {
+  const arm = await withPolicy(requireTag, { parameters: costCenter });
   const server = await serveRest(arm, 0);
   try {
-    const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, {
-      method,
+    const answer = await fetch(`http://127.0.0.1:${server.port}${guard}?api-version=2024-05-01`, {
+      method: "PUT",
       headers: { authorization: "Bearer anything" },
-      body: method === "GET" ? undefined : JSON.stringify(body),
+      body: JSON.stringify({ location }),
     });
-    return { status: answer.status, body: await answer.json() };
+
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({
+      error: {
+        code: "RequestDisallowedByPolicy",
+        additionalInfo: [{ type: "PolicyViolation" }],
+      },
+    });
   } finally {
     await server.close();
   }
-}
-
-it("says in a refusal by whom, and what the policy looked at, by HTTP too", async () => {
-  const arm = await withPolicy(tagRequired);
-  const error: AzureError = await arm.put(guard, { location }).then(
-    () => Promise.reject(new Error("not refused")),
-    (refusal: AzureError) => refusal,
-  );
-  const answer = await ask(arm, "PUT", `${guard}?api-version=2024-05-01`, { location });
-
-  expect(error).toMatchObject({
-    ...{ status: 403, code: "RequestDisallowedByPolicy", target: "guard" },
-    additionalInfo: [
-      {
-        type: "PolicyViolation",
-        info: {
-          policyAssignmentId: assignmentAt(subscription),
-          policyDefinitionId: requireTag,
-          evaluationDetails: {
-            evaluatedExpressions: [
-              {
-                ...{ result: "True", expressionKind: "Field", operator: "Exists" },
-                ...{ expression: "tags[costCenter]", path: "tags[costCenter]" },
-                targetValue: "false",
-              },
-            ],
-          },
-        },
-      },
-    ],
-  });
-  expect(error.message).toContain(
-    `Policy identifiers: '[{"policyAssignment":{"name":"guardrail","id":"${assignmentAt(subscription)}"},` +
-      `"policyDefinition":{"name":"Require a tag on resources","id":"${requireTag}"}}]'`,
-  );
-  expect(answer).toMatchObject({
-    status: 403,
-    body: { error: { additionalInfo: [{ type: "PolicyViolation" }] } },
-  });
 });
-
-const content = { type: "Microsoft.Network/publicIPAddresses", name: "a", location };
-const evaluation = {
-  policyInfo: { policyAssignmentId: assignmentAt(group), policyDefinitionId: notAllowedTypes },
-  evaluationResult: "NonCompliant",
-  evaluationDetails: {
-    evaluatedExpressions: [
-      { path: "type", operator: "In", result: "True" },
-      { expressionKind: "Value", operator: "Exists" },
-    ],
-  },
-  effectDetails: { policyEffect: "Deny" },
-};
-const evaluated = (...policyEvaluations: object[]) => ({
-  contentEvaluationResult: { policyEvaluations },
-});
-it.each<[what: string, scope: string, content: Body, status: number, body?: Body, method?: string]>(
-  [
-    ["a type at the assignment", group, content, 200, evaluated(evaluation)],
-    ["a type above it", subscription, content, 200, evaluated()],
-    ["a group that is not there", otherGroup, content, 404],
-    ["a resource without a type", group, {}, 400],
-    ["a type by GET", group, content, 405, {}, "GET"],
-  ],
-)(
-  "says what a policy would refuse of %s",
-  async (_, scope, resourceContent, status, body = {}, method = "POST") => {
-    const arm = await withPolicy(noAddresses({}, group));
-    const at = `${scope}/providers/Microsoft.PolicyInsights/checkPolicyRestrictions`;
-
-    const sent = { resourceDetails: { resourceContent } };
-    expect(await ask(arm, method, `${at}?api-version=2024-10-01`, sent)).toMatchObject({
-      status,
-      body,
-    });
-  },
-);

@@ -1,0 +1,56 @@
+import { refuse } from "../../azure-error";
+import { builtInPolicies, type PolicyDefinitionBody } from "../../policy/built-in";
+import { checkExpression } from "../../policy/expressions";
+import { checkCondition } from "../../policy/rule";
+import { View } from "../../resources/resource";
+import { Accepted, Put, ResourceType } from "../resource-type";
+
+export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
+  token: "azure-native:authorization:PolicyDefinition",
+  type: "Microsoft.Authorization/policyDefinitions",
+  apiVersion: "2025-01-01",
+  path: "/subscriptions/{subscriptionId}/providers/Microsoft.Authorization/policyDefinitions/{policyDefinitionName}",
+  isStateless: true,
+  inputs: [
+    "description",
+    "displayName",
+    "metadata",
+    "mode",
+    "parameters",
+    "policyRule",
+    "policyType",
+    "version",
+    "versions",
+  ],
+  required: ["policyRule.if", "policyRule.then.effect"],
+  defaults: { mode: "Indexed" },
+  name: /^[^<>*%&:\\?.+/]{1,128}$/,
+
+  accept({ id, body }: Put<PolicyDefinitionBody>): Accepted<PolicyDefinitionBody> {
+    const { policyRule, mode = "Indexed" } = body;
+    try {
+      if (!/^(all|indexed)$/i.test(mode)) throw new Error(`its mode is '${mode}'`);
+      checkCondition(policyRule.if);
+      checkExpression(policyRule.then.effect);
+      if (!/^(\[.*\]|audit|deny|disabled)$/i.test(policyRule.then.effect)) {
+        throw new Error("the local Azure knows the effects audit, deny and disabled");
+      }
+    } catch (error) {
+      throw refuse(
+        "InvalidPolicyRule",
+        `Failed to parse policy rule: '${(error as Error).message}'. (${id.name})`,
+      );
+    }
+    return { body: { ...body, mode } };
+  },
+};
+
+/** A definition of the subscription, or one that every tenant has. */
+export function definitionOf(id: string, view: View): PolicyDefinitionBody | undefined {
+  const [, builtIn = ""] =
+    /^\/providers\/Microsoft\.Authorization\/policyDefinitions\/([^/]+)$/i.exec(id) ?? [];
+  return (
+    builtInPolicies[builtIn.toLowerCase()] ??
+    (view.find(id)?.body as PolicyDefinitionBody | undefined)
+  );
+}
