@@ -94,6 +94,7 @@ export class ArmApi {
   private async list(request: ArmRequest): Promise<Answer | undefined> {
     const { path, url, origin } = request;
     const filter = url.searchParams.get("$filter") ?? "";
+    const expand = url.searchParams.get("$expand") ?? "";
     const page = (values: readonly unknown[]) => ({
       status: 200,
       body: pageOf(values, url, origin),
@@ -111,7 +112,7 @@ export class ArmApi {
     if (/^\/subscriptions\/[^/]+(\/resourceGroups\/[^/]+)?\/resources$/i.test(path)) {
       const scope = path.replace(/\/resources$/i, "");
       if (parseId(scope)?.type === groupType) await this.arm.get(scope);
-      return page(resourceEntries(this.arm, scope, filter));
+      return page(resourceEntries(this.arm, scope, filter, expand));
     }
     const ofNetwork = await networkAnswer(this.arm, path, url.searchParams);
     if (ofNetwork) return { status: 200, body: ofNetwork };

@@ -1,3 +1,4 @@
+import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { ArmId, isWithin, parseId } from "../resources/ids";
@@ -68,17 +69,22 @@ function authorizations(
 }
 
 /** The index of a group or a subscription: what has a location, with a part of its properties. */
-export function resourceEntries(arm: ResourceManager, scope: string, filter: string): Body[] {
-  // Azure has some, which nobody asks this one for.
-  if (filter !== "") throw invalidFilter(filter);
+export function resourceEntries(
+  arm: ResourceManager,
+  scope: string,
+  filter: string,
+  expand: string,
+): Body[] {
+  const isWanted = filterOf(filter);
   return arm
     .list(scope)
     .filter(({ id, body }) => body["location"] !== undefined && parseId(id)!.names.length > 0)
     .filter(({ type }) => type !== "Microsoft.Resources/resourceGroups")
-    .map(resourceEntry);
+    .filter(isWanted)
+    .map((one) => resourceEntry(one, expand));
 }
 
-function resourceEntry({ id, type, body }: Resource): Body {
+function resourceEntry({ id, type, body, changed }: Resource, expand: string): Body {
   return withoutUndefined({
     id,
     name: parseId(id)!.names.join("/"),
@@ -89,7 +95,48 @@ function resourceEntry({ id, type, body }: Resource): Body {
     sku: body["sku"],
     identity: body["identity"],
     managedBy: body["managedBy"],
+    provisioningState: expand.includes("provisioningState") ? stateOf(body) : undefined,
+    changedTime: expand.includes("changedTime") ? changed : undefined,
   });
+}
+
+const filtered = new Set([
+  "location",
+  "name",
+  "resourcegroup",
+  "resourcetype",
+  "tagname",
+  "tagvalue",
+]);
+
+/** A $filter such as `resourceType eq 'a' or resourceType eq 'b'`. */
+function filterOf(filter: string): (resource: Resource) => boolean {
+  if (filter === "") return () => true;
+  const groups = filter.split(/\s+or\s+/i).map((group) => group.split(/\s+and\s+/i).map(termOf));
+  return (resource) =>
+    groups.some((terms) => {
+      const tags = (resource.body["tags"] ?? {}) as Record<string, string>;
+      const tagName = terms.find(({ property }) => property === "tagname")?.value;
+      return terms.every(({ property, value }) => {
+        const { names, group } = parseId(resource.id)!;
+        const actual: Readonly<Record<string, string | undefined>> = {
+          resourcetype: resource.type,
+          name: names.join("/"),
+          location: String(resource.body["location"]),
+          resourcegroup: group,
+          tagname: tagName !== undefined && tagName in tags ? tagName : undefined,
+          tagvalue: tagName === undefined ? undefined : tags[tagName],
+        };
+        return actual[property]?.toLowerCase() === value.toLowerCase();
+      });
+    });
+
+  function termOf(term: string) {
+    const [, property, value] = /^\s*\(?(\w+)\s+eq\s+'([^']*)'\)?\s*$/.exec(term) ?? [];
+    if (property === undefined || value === undefined) throw invalidFilter(filter);
+    if (!filtered.has(property.toLowerCase())) throw invalidFilter(filter);
+    return { property: property.toLowerCase(), value };
+  }
 }
 
 export const invalidFilter = (filter: string): AzureError =>

@@ -213,6 +213,21 @@ it("lists of every resource a part of its properties, and the versions of an ima
     expect(versions.map(({ name }) => name)).toContain("24.04.202608110");
   }));
 
+it.each([
+  ["location eq 'westeurope' and name eq 'cp-1'", ["cp-1"]],
+  ["location eq 'northeurope'", []],
+  ["name eq 'cp-1/bootstrap' or name eq 'nothing'", ["cp-1/bootstrap"]],
+  ["resourceType eq 'Microsoft.Compute/virtualMachines'", ["cp-1"]],
+  ["resourceGroup eq 'ZONED' and name eq 'api'", ["api", "api"]],
+])("lists what fits the filter %s, with what is asked for", ($filter, names) =>
+  withServer(async (ask) => {
+    const path = `${subscriptionPath}/resources${filter($filter)}&$expand=provisioningState`;
+    const { value } = (await ask("GET", path)).body;
+
+    expect(value).toMatchObject(names.map((name) => ({ name, provisioningState: "Succeeded" })));
+  }),
+);
+
 it("returns a bootstrap step's state and tags without secrets, and for a missing one which parent is missing", () =>
   withServer(async (ask) => {
     const { location, ...properties } = valid.extension[1];
