@@ -41,19 +41,17 @@ function newScopes(
   network: ExistingNetwork | undefined,
 ): string[] {
   const { clusterName, etcdBackups, diskEncryptionSetId, workloadIdentities } = settings;
-  const isOwn = hasOwnIdentity(settings);
   const ofCluster = [
     etcdBackups?.container ?? "",
     diskEncryptionSetId,
     ...networkScopes(network),
   ].filter(Boolean);
   const token = "azure-native:managedidentity:UserAssignedIdentity";
-  // Beside an identity of others, those of pods are not shown.
-  const newOnes = workloadIdentities.filter((one) =>
-    isBegun && isOwn ? !shown.has(shownAs(token, azureName(clusterName, one))) : !isBegun,
+  const newOnes = workloadIdentities.filter(
+    (one) => !isBegun || !shown.has(shownAs(token, azureName(clusterName, one))),
   );
   return [
-    ...(isOwn && !isBegun ? ofCluster : []),
+    ...(hasOwnIdentity(settings) && !isBegun ? ofCluster : []),
     ...newOnes.flatMap(({ roles }) => roles.map(({ scope }) => scope)),
   ];
 }

@@ -118,9 +118,8 @@ function commands(
   const roles = new Map<string, CustomRole>();
   for (const { scope, actions, builtIn } of lacking) {
     if (builtIn !== undefined) continue;
-    const { AssignableScopes = [] } = roles.get(actions.join()) ?? {};
-    const subscriptions = new Set([...AssignableScopes, scope.split("/", 3).join("/")]);
-    roles.set(actions.join(), { Actions: actions, AssignableScopes: [...subscriptions] });
+    const subscription = scope.split("/", 3).join("/");
+    roles.set(actions.join(), { Actions: actions, AssignableScopes: [subscription] });
   }
   return [
     ...[...roles.values()].map((role) => {
