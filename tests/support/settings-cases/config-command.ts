@@ -2,7 +2,7 @@ import { access, Values } from "../stack";
 
 const wordsOf = (command: string): string[] =>
   [...command.matchAll(/'((?:[^']|'\\'')*)'|"\$\(cat [^)]*\)"|(\S+)/g)].map(
-    ([whole, quoted]) => quoted ?? whole,
+    ([whole, quoted]) => quoted?.replaceAll("'\\''", "'") ?? whole,
   );
 
 const stepsOf = (path: string): string[] =>

@@ -66,6 +66,7 @@ export const startings: readonly [mode: string, value: Values][] = [
   ["nftables", { nodePortAddresses: ["primary", "10.0.0.0/8", "fd00::/64"], detectLocalMode: "" }],
   ["ipvs", { detectLocalMode: "BridgeInterface", detectLocal: { bridgeInterface: "cni0" } }],
   ["ipvs", { logging: { vmodule: [{ filePattern: "proxier*", verbosity: 4 }] } }],
+  ["ipvs", { ipvs: { syncPeriod: "500ms" } }],
 ];
 
 export const kubeProxyCases: Cases = {

@@ -35,7 +35,8 @@ async function answered<T extends object>(
   });
   const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
   try {
-    const connection = { arm, subscriptionId, tenantId: "tenant" };
+    // Who deploys may have written it so.
+    const connection = { arm, subscriptionId: subscriptionId.toUpperCase(), tenantId: "tenant" };
     return { ...(await get(connection)), asked };
   } finally {
     server.close();
@@ -144,6 +145,7 @@ describe("an identity that service accounts log in as", () => {
       expect.stringMatching(
         RegExp(
           `${there}, expected .* subscription, ${subscriptionId}, .* or give roles in its place`,
+          "i",
         ),
       ),
     ]);

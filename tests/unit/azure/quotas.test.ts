@@ -121,4 +121,5 @@ it("minds no quota without a limit", () => {
 
 it("minds no quota that is exceeded already, as long as nothing is added", () => {
   expect(check([], [quota("cores", 9, 4)])).toEqual([]);
+  expect(check([named("a")], [quota("cores", 9, 4)], { a: "Standard_D4s_v5" })).toEqual([]);
 });

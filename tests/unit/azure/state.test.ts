@@ -1,7 +1,5 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
 
-import * as pulumi from "@pulumi/pulumi";
-
 import { connect } from "../../../components/azure/connection";
 import { shownAs } from "../../../components/azure/shown";
 import { getAzureState } from "../../../components/azure/state";
@@ -303,18 +301,12 @@ it.each([
   expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
 });
 
+const servicePrincipal = { clientId: "it", clientSecret: undefined as never };
 const podsIdentity = { namespace: "shop", serviceAccount: "app", identityId: "", roles: [] };
-
-it("asks for no identities where a service principal does what one would", async () => {
-  const servicePrincipal = { clientId: "it", clientSecret: pulumi.secret("its secret") };
-
-  await ask({}, { servicePrincipal });
-
-  expect(times(identities)).toBe(0);
-});
 
 it.each([
   ["none of its own where the settings name one", {}, 0],
+  ["none where a service principal does what one would", { identityId: "", servicePrincipal }, 0],
   ["that of kubelets, beside the cluster's of others", { registries: ["/a/registry"] }, 1],
   [
     "none where kubelets have one of others too",
@@ -350,9 +342,9 @@ it("reads all pages of a list", async () => {
 
 it("knows nothing of a group that does not exist, and asks for that once", async () => {
   const missing = [error(404, "ResourceGroupNotFound")];
-  const azure = await ask({ [group]: missing, [vms]: missing });
+  const azure = await ask({ [group]: missing, [vms]: missing }, {}, true);
 
-  expect(azure).toMatchObject({ groupState: undefined, machines: new Map() });
+  expect(azure).toMatchObject({ groupState: undefined, isBegun: false, machines: new Map() });
   expect(requests).toHaveLength(2);
 });
 

@@ -305,6 +305,18 @@ describe("by a clock that only pauses move on", () => {
     await expect(drainFor(1)).rejects.toThrow("could not be drained within 1 minutes");
   });
 
+  it.each([
+    [720, /or wait longer: pulumi config set drainMinutes 1440$/],
+    [1440, /then run pulumi up again$/],
+  ])("offers no more minutes than the setting takes: after %d", async (minutes, says) => {
+    const ticks = jest.spyOn(timers, "setTimeout");
+    ticks.mockImplementation(async (ms = 0) => (now += ms * 3600) as never);
+    fake.pods = [pod("web")];
+    fake.held.add("web");
+
+    await expect(drainFor(minutes)).rejects.toThrow(says);
+  });
+
   it("waits two minutes for volumes, and then goes on without", async () => {
     fake.attachments = [{ metadata: {}, spec: { nodeName: "one" } }];
     const begun = now;

@@ -129,6 +129,7 @@ class FakeCluster {
   /** Whether etcdctl fails. */
   fails = false;
   failsIn: "containerStatuses" | "initContainerStatuses" = "containerStatuses";
+  architecture?: string;
   /** How the script that saves etcd ends. */
   saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
 
@@ -194,7 +195,7 @@ class FakeCluster {
     metadata: { name },
     spec: {},
     status: {
-      nodeInfo: { systemUUID: vmId },
+      nodeInfo: { systemUUID: vmId, architecture: this.architecture },
       conditions: [{ type: "Ready", status: this.unready.has(name) ? "False" : "True" }],
     },
   });
@@ -318,6 +319,11 @@ describe("a control plane", () => {
       /cp-3 was not touched[^]*worker-1 is down for Redeploy, at most until 2999/,
     );
     expect(cluster!.done).toEqual([]);
+
+    // A machine that did not come back has not said so.
+    cluster!.turns = { "worker-1": "Redeploy 2020-01-01T00:00:00Z" };
+    await leave(controlPlane(), { ...limits, drainMinutes: 0 });
+    expect(cluster!.done.at(-1)).toBe("DELETE cp-3");
   });
 
   it("leaves the cluster also where etcd does not list it any more", async () => {
@@ -577,6 +583,17 @@ describe("a control plane of a cluster whose etcd is saved", () => {
       }),
     ]);
     expect(activeDeadlineSeconds).toBe(1200);
+  });
+
+  it("has it saved by the loader and the libraries of a machine of Arm", async () => {
+    cluster!.architecture = "arm64";
+    const spec = specOf(cluster!, "zoned-etcd-snapshot");
+    await leave(member(), saving);
+
+    const folder = "/host/usr/lib/aarch64-linux-gnu";
+    expect(spec().containers[0].command.slice(0, 3)).toEqual([
+      ...[`${folder}/ld-linux-aarch64.so.1`, "--library-path", folder],
+    ]);
   });
 
   it("runs on the machine from an image without shell, loader and library, and knows by the exit code that it has no such script", async () => {

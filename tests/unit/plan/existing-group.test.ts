@@ -115,6 +115,8 @@ it.each([
   ["network:PublicIPAddress", "zoned-test-egress-1", {}],
   ["network:NatGateway", "zoned-test-egress", { egress: "single" }],
   ["network:NetworkInterface", `${machine.name}-nic`, {}],
+  ["compute:VirtualMachine", machine.name, {}],
+  ["privatedns:PrivateZone", "zoned-test-e708c06c.internal", { apiAccess: "private" }],
   ["managedidentity:UserAssignedIdentity", "zoned-test", {}],
   ["managedidentity:UserAssignedIdentity", "zoned-test-kubelet", { registries: ["/ids/images"] }],
   [

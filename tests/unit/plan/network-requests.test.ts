@@ -249,7 +249,7 @@ it("counts the ranges that a route table leads to among the network", () => {
   };
 
   expect(saidWith("51.4.0.0/16")).toEqual([]);
-  for (const other of ["51.5.0.0/16", "AzureCloud"])
+  for (const other of ["51.5.0.0/16", "AzureCloud", "0.0.0.0/0"])
     expect(saidWith(other)).toEqual([expect.stringContaining("6443 from 51.4.0.0/16")]);
 });
 
@@ -357,6 +357,10 @@ describe("rules that let machines out to a part of the internet alone", () => {
       ),
     ]);
     expect(answer({}, services, { ...none, created: [] }).warnings).toEqual([]);
+    const ofOne = services.map((one) =>
+      rule(one.name, { ...one.properties, sourceAddressPrefix: "10.1.1.0/24" }),
+    );
+    expect(answer({}, ofOne).problems).toHaveLength(3);
   });
 
   it("may do without any beside a mirror, which is where nobody knows, and a private API", () => {

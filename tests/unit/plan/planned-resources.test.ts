@@ -66,6 +66,8 @@ describe.each<[string, Values]>([
       const extension = type.endsWith("/extensions") ? { type: "CustomScript" } : {};
       const inputs = requests.filter((one) => one.type === token).map((one) => one.inputs);
       expect(inputs).toContainEqual(partOf({ ...rest, ...extension }));
+      // A policy may want no other tags than these.
+      if (type === group) expect(inputs.map(({ tags }) => tags)).toEqual([rest.tags]);
       expect(inputs.some((one) => Object.values(one).includes(name))).toBe(true);
       expect([type, apiVersion]).toEqual([type, sent]);
       expect([type, location !== undefined]).toEqual([

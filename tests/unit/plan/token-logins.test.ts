@@ -15,7 +15,7 @@ const done = { observedGeneration: 2, replicas: 2, updatedReplicas: 2, available
 interface Scene {
   /** Ids of the identities of cp-2; cp-1 has none any more. */
   readonly carried?: readonly string[];
-  readonly isFederated?: true;
+  readonly previous?: Partial<PreviousOutputs>;
   readonly settings?: Partial<typeof validSettings>;
   /** Of the disk driver's controller. */
   readonly status?: Partial<typeof done>;
@@ -51,7 +51,7 @@ afterAll(() => close());
 function problemOf(of: Scene): Promise<string | undefined> {
   scene = of;
   asked = [];
-  const { carried = [own], isFederated = true, settings } = of;
+  const { carried = [own], previous, settings } = of;
   const names = ["zoned-test-cp-1", "zoned-test-cp-2"];
   const ids = [[], carried];
   return getLoginProblem({
@@ -59,9 +59,7 @@ function problemOf(of: Scene): Promise<string | undefined> {
       ...{ ...validSettings, cloudProvider: true, diskDriver: true, machineIdentity: false },
       ...settings,
     },
-    previous: ("isFederated" in of && of.isFederated === undefined
-      ? {}
-      : { isFederated }) as PreviousOutputs,
+    previous: { isFederated: true, ...previous } as PreviousOutputs,
     azure: {
       machines: new Map(names.map((name) => [name, { size: "s" }])),
       shown: new Map(
@@ -85,7 +83,7 @@ it.each<[string, Scene, number]>([
   ["once both Deployments are rolled out and log in by tokens", {}, 2],
   ["once that of the one that there is is", { settings: { diskDriver: false } }, 1],
   ["where no control plane carries it, and asks nobody", { carried: [`${own}-kubelet`] }, 0],
-  ["before pods log in by tokens, and asks nobody", { isFederated: undefined }, 0],
+  ["before pods log in by tokens, and asks nobody", { previous: { isFederated: undefined } }, 0],
   ["where it is wanted, and asks nobody", { settings: { machineIdentity: true } }, 0],
 ])("has no reason to keep the identity %s", async (_, of, requests) => {
   expect(await problemOf(of)).toBeUndefined();
@@ -112,6 +110,11 @@ it.each<[string, Scene, string]>([
   [
     "also where it is one that exists already",
     { carried: [ours], settings: { identityId: ours.toUpperCase() }, answer: 500 },
+    "answered 500",
+  ],
+  [
+    "also where it is one that exists already, and this update names another",
+    { carried: [ours], previous: { identityId: ours }, answer: 500 },
     "answered 500",
   ],
 ])("keeps the identity %s, and says so", async (_, of, says) => {

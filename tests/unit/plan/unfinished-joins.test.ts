@@ -35,9 +35,11 @@ beforeAll(async () => {
     const { pathname } = new URL(request.url ?? "", "https://localhost");
     request.resume();
     const status = { conditions: [{ type: "Ready", status: areReady ? "True" : "Unknown" }] };
-    const nodes = ["cp-1", "cp-2"].map((word) => ({ metadata: { name: name(word) }, status }));
+    const nodes = ["cp-2", "cp-1"].map((word) => ({ metadata: { name: name(word) }, status }));
     if (pathname.endsWith("/log")) response.end(members.map(lineOf).join("\n"));
     else if (pathname.endsWith("/nodes")) response.end(JSON.stringify({ items: nodes }));
+    // One that joins may run none yet.
+    else if (pathname.endsWith(`etcd-${name("cp-2")}`)) response.writeHead(404).end("{}");
     else {
       const pod = { spec: { containers: [{ image: "etcd" }] }, status: { phase: "Succeeded" } };
       response.end(JSON.stringify({ items: [], ...pod }));

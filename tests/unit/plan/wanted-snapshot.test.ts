@@ -129,15 +129,15 @@ it("refuses a snapshot that the cluster's etcd cannot read, before a control pla
   }
 });
 
-it("knows which are the newest whatever the order in which storage lists them", async () => {
+it("knows which are the newest in whatever order and on however many pages storage lists them", async () => {
   const { fetch } = globalThis;
-  jest.spyOn(globalThis, "fetch").mockImplementation(async (...request) => {
-    const answer = await fetch(...request);
-    const backwards = (blobs: string) => blobs.split(/(?<=<\/Blob>)/).reverse();
-    const listed = (await answer.text()).replace(/<Blob>.*<\/Blob>/s, (blobs) =>
-      backwards(blobs).join(""),
-    );
-    return new Response(listed, answer);
+  jest.spyOn(globalThis, "fetch").mockImplementation(async (url, init) => {
+    const isFirst = !String(url).includes("&marker=more");
+    const answer = await fetch(String(url).replace("&marker=more", "&marker="), init);
+    const text = await answer.text();
+    const [one, other] = text.match(/<Blob>.*?<\/Blob>/gs) ?? [];
+    const page = isFirst ? `${other}<NextMarker>more</NextMarker>` : `${one}<NextMarker />`;
+    return new Response(other === undefined ? text : page, answer);
   });
 
   const { problems } = await ask({ restoreFrom: "20261123T180000Z-43.db", blobs: both });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { listen } from "../../support/listen";
+import { access, complaints } from "../../support/stack";
 
 const asked: string[] = [];
 const proxy = createServer().on("connect", ({ url = "" }, socket) => {
@@ -96,7 +97,7 @@ it("goes to https by no proxy that is for http alone, as curl and Go do", async 
 });
 
 it("reaches this host without a proxy", async () => {
-  given({ HTTPS_PROXY: address, HTTP_PROXY: address });
+  given({ HTTPS_PROXY: address, HTTP_PROXY: address, NO_PROXY: "example.org" });
   const { ArmClient } =
     require("../../../components/azure/resource-manager") as typeof import("../../../components/azure/resource-manager");
 
@@ -118,6 +119,8 @@ it("goes by the user's own proxy in a rehearsal, whose HTTPS_PROXY knows its clu
   expect(asked).toEqual([]);
 });
 
+const stack = { location: "westeurope", ...access };
+
 it.each([
   [
     "10.0.0.4:3128",
@@ -126,26 +129,20 @@ it.each([
   ["proxy.example:3128", /\(export HTTPS_PROXY=http:\/\/proxy\.example:3128 /],
   ["me:hush@proxy.example:3128", /is proxy\.example:3128, /],
   ["socks5://me:hush@proxy.example:1080", /is socks5:\/\/proxy\.example:1080, /],
-])("says what is wrong with the proxy %s", async (HTTPS_PROXY, says) => {
+])("says what is wrong with the proxy %s", (HTTPS_PROXY, says) => {
   given({ HTTPS_PROXY });
-  const { shellProxyProblems } =
-    require("../../../components/settings/shell-proxy") as typeof import("../../../components/settings/shell-proxy");
-  const { sentence } =
-    require("../../../components/settings/problem") as typeof import("../../../components/settings/problem");
 
-  const problems = shellProxyProblems().map(sentence);
+  const problems = complaints(stack);
 
   expect(problems).toEqual([expect.stringMatching(says)]);
   expect(problems.join("")).not.toContain("hush");
 });
 
-it("finds nothing wrong with proxies that are addresses, or none", async () => {
-  const { shellProxyProblems } =
-    require("../../../components/settings/shell-proxy") as typeof import("../../../components/settings/shell-proxy");
-
-  for (const variables of [{ HTTPS_PROXY: address }, { https_proxy: "" }, {}]) {
+it("finds nothing wrong with proxies that are addresses, or none", () => {
+  const lower = { HTTPS_PROXY: "10.0.0.4:3128", https_proxy: address };
+  for (const variables of [{ HTTPS_PROXY: address }, lower, { https_proxy: "" }, {}]) {
     given(variables as Record<string, string>);
 
-    expect(shellProxyProblems()).toEqual([]);
+    expect(complaints(stack)).toEqual([]);
   }
 });
