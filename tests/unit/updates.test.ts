@@ -1,7 +1,10 @@
+import { createServer } from "node:http";
+
 import { compactTime } from "../../components/settings/times";
 import { versions } from "../../components/versions";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { serveKubernetesApi } from "../support/kubernetes-api";
+import { listen } from "../support/listen";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
 import type { Values } from "../support/stack";
 import { clusterIn } from "../../tools/cli/cluster-of-stack";
@@ -123,7 +126,8 @@ const readers: Readonly<Record<string, Next>> = {
   },
   "cluster.storageClasses": {
     before: { withoutDisks: /_LRS$|_ZRS$/ },
-    says: () => /classes standard-ssd,(?!.*zrs)/,
+    // What is left out is said once, by the first update.
+    says: () => /^(?![^]*is left out)[^]*classes standard-ssd,(?!.*zrs)/,
   },
   "cluster.machines.*.generation": {
     ...isUntagged,
@@ -233,6 +237,9 @@ describe("the order in which control planes are touched", () => {
     const lost = { ...after, gone: [cp(2), cp(3)] };
 
     expect(await turnsOf(restoring, lost)).toEqual([cp(1), cp(2), cp(3)]);
+    expect((await planned(restoring, lost)).says).toMatch(
+      /whether snapshot \S+ of .* is not known/,
+    );
   });
 
   it("begins with the one that is lost also in a cluster that was restored", async () => {
@@ -241,6 +248,34 @@ describe("the order in which control planes are touched", () => {
 
     expect(await turnsOf(restoring, { ...restored, gone: [cp(3)] })).toEqual([cp(3), cp(1), cp(2)]);
   });
+});
+
+/** With the API of a cluster in which there is no Node. */
+const withApi = (): Before => ({
+  ...after,
+  outputs: { ...after.outputs, kubeconfig: api.kubeconfig },
+});
+
+it("asks whether control planes that go have joined, once those are known to be well that stay", async () => {
+  const change = { ...ours, osDiskSizeGb: 256, ...unasked };
+
+  expect((await planned(change, withApi())).says).toMatch(/may have joined \(no other/);
+  const { says } = await planned({ ...change, skipHealthCheckUntil: "" }, withApi());
+  expect(says).toMatch(/^((?!may have joined)[^])*is not known to be well/);
+});
+
+it("asks the living API through apiProxy", async () => {
+  const asked: string[] = [];
+  const proxy = createServer().on("connect", ({ url = "" }, socket) => {
+    asked.push(url);
+    socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+  });
+  const apiProxy = `http://127.0.0.1:${await listen(proxy)}`;
+
+  await planned({ ...ours, proxyMode: "nftables", apiProxy }, withApi());
+
+  proxy.close();
+  expect(asked[0]).toMatch(/^localhost:\d+$/);
 });
 
 it("refuses to give up a cluster for a snapshot of which nobody knows whether it is there", async () => {

@@ -5,9 +5,16 @@ import * as pulumi from "@pulumi/pulumi";
 import { only } from "../../../components/kubeadm/rotation";
 import { generationOf } from "../../../components/machine/generation";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
+import * as manifests from "../../../components/add-ons/manifests/manifests";
+import * as cloudProviderImages from "../../../components/add-ons/manifests/cloud-provider-images";
+import * as galleryImage from "../../../components/azure/gallery-image";
+import * as registries from "../../../components/azure/registries";
+import type { MachineState } from "../../../components/azure/state";
 import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import * as leftMachines from "../../../components/plan/left-machines";
 import { makePlan } from "../../../components/plan/plan";
+import * as tokenLogins from "../../../components/plan/token-logins";
+import * as roles from "../../../components/roles";
 import { machinesOf } from "../../../components/settings/topology";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
 import { order } from "../../support/machines";
@@ -16,7 +23,7 @@ import { subscriptionId, validSettings } from "../../support/sample";
 import { listen } from "../../support/listen";
 
 const names = machinesOf(validSettings).map(({ name }) => name);
-const [first = "", second = ""] = names;
+const [first = "", second = "", third = ""] = names;
 const step = { kubernetes: validSettings.kubernetesVersion, "bootstrap-requested-at": "then" };
 
 interface Scene {
@@ -40,6 +47,8 @@ interface Scene {
   readonly remembered?: Partial<PreviousOutputs>;
   /** Namespaces of resource providers that are not registered. */
   readonly unregistered?: readonly string[];
+  /** Whether a subnet of others has no address left, and the API its balancer. */
+  readonly isFull?: boolean;
   /** How often the stack's outputs cannot be read. */
   readonly unreadable?: number;
 }
@@ -59,21 +68,45 @@ const inNetwork = `/subscriptions/${subscriptionId}/resourceGroups/network/provi
 const spoke = `${inNetwork}/virtualNetworks/spoke`;
 const nodes = `${spoke}/subnets/nodes`;
 
+const outbound = (
+  name: string,
+  access: string,
+  destinationAddressPrefix: string,
+  priority: number,
+) => ({
+  name,
+  properties: {
+    ...{ direction: "Outbound", access, priority, protocol: "*", destinationAddressPrefix },
+    ...{ sourceAddressPrefix: "*", sourcePortRange: "*", destinationPortRange: "*" },
+  },
+});
+
 /** What a network of others says. */
-function networkAnswer(path: string): object | undefined {
-  const guard = `${inNetwork}/networkSecurityGroups/guard`;
+function networkAnswer(path: string, isFull = false): object | undefined {
+  const guard = `${inNetwork}/networkSecurityGroups/guard`.toLowerCase();
   const properties = { addressPrefix: "10.1.1.0/24", networkSecurityGroup: { id: guard } };
   const answers: Readonly<Record<string, object>> = {
     [spoke]: {
       location: "westeurope",
       properties: {
         addressSpace: { addressPrefixes: ["10.1.0.0/16"] },
+        dhcpOptions: { dnsServers: ["10.0.0.4"] },
         subnets: [{ id: nodes, name: "nodes", properties }],
       },
     },
-    [`${spoke}/usages`]: { value: [{ id: nodes, currentValue: 0, limit: 251 }] },
+    [`${spoke}/usages`]: {
+      value: [{ id: nodes, currentValue: isFull ? 251 : 0, limit: 251 }],
+    },
     [`${spoke}/CheckIPAddressAvailability`]: { available: true },
-    [guard]: { properties: {} },
+    [guard]: {
+      properties: {
+        securityRules: [
+          outbound("services", "Allow", "AzureCloud", 200),
+          outbound("closed", "Deny", "Internet", 300),
+          outbound("k8s-azure-lb_of_a_service", "Allow", "10.1.1.0/24", 500),
+        ],
+      },
+    },
   };
   return answers[path];
 }
@@ -85,7 +118,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
   const vm = (name: string) => ({
     name,
     type: "Microsoft.Compute/virtualMachines",
-    properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" } },
+    properties: {
+      hardwareProfile: { vmSize: "Standard_D2s_v5" },
+      storageProfile: { imageReference: { version: "1.0.0" } },
+    },
     tags: tagged({
       generation: generationOf(
         machinesOf(validSettings).find((one) => one.name === name)!,
@@ -118,8 +154,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       }));
       return { value };
     }
+    if (path.endsWith("/loadBalancers") && scene.isFull)
+      return { value: [{ name: "zoned-test-api" }] };
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
-    const inSpoke = networkAnswer(path);
+    const inSpoke = networkAnswer(path, scene.isFull);
     if (inSpoke !== undefined) return inSpoke;
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
     if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
@@ -232,20 +270,50 @@ it("orders a machine anew that somebody deleted, whatever the outputs remember",
   expect(machineRecords.get(second)!.createdAt).toBe("then");
 });
 
-it("orders a control plane anew that has left etcd, though Azure has it as it shall be", async () => {
+const worker = names.find((name) => name.includes("workers"))!;
+
+it.each<[string, Partial<MachineState>, string[], string, Scene]>([
+  [
+    "control planes that have left etcd, first of all, where nobody can ask the cluster",
+    ...([{ removedFromEtcd: true }, [second, third], "it is no member of etcd"] as const),
+    { settings: { skipHealthCheckUntil: "" } },
+  ],
+  [
+    "them also in the midst of an upgrade",
+    ...([{ removedFromEtcd: true }, [second, third], "it is no member of etcd"] as const),
+    { isRemembered: true, stepTags: { kubernetes: "1.36.0" } },
+  ],
+  [
+    "a worker that runs and has no Node",
+    ...([{ lacksNode: true }, [worker], "it runs, and the cluster has no Node of it"] as const),
+    {},
+  ],
+  [
+    "a control plane that runs and has no Node",
+    ...([{ lacksNode: true }, [second], "it runs, and the cluster has no Node of it"] as const),
+    {},
+  ],
+])("orders %s anew, though Azure has them as they shall be", async (_, mark, gone, why, scene) => {
+  const stays = (name: string) => !gone.includes(name);
   jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
-    const machine = { ...azure.machines.get(second)!, removedFromEtcd: true };
-    return { ...azure, machines: new Map([...azure.machines, [second, machine]]) };
+    const marked = [...azure.machines].map(([name, one]): [string, MachineState] => [
+      name,
+      stays(name) ? one : { ...one, ...mark },
+    ]);
+    return { ...azure, machines: new Map(marked) };
   });
 
-  const { machineRecords, retained, says } = await plan(living);
+  const { machineRecords, retained, says, turns } = await plan({ ...living, ...scene });
 
-  expect(says).toEqual([expect.stringMatching(`would replace ${second}: it is no member of etcd`)]);
-  expect(retained.has(second)).toBe(false);
+  for (const name of gone)
+    expect(says).toContainEqual(expect.stringContaining(`would replace ${name}: ${why}`));
+  expect([...retained]).toEqual(names.filter(stays));
   for (const order of ["createdAt", "bootstrapRequestedAt"] as const) {
-    expect(machineRecords.get(second)![order]).not.toBe("then");
-    expect(machineRecords.get(first)![order]).toBe("then");
+    const anew = names.filter((name) => machineRecords.get(name)![order] !== "then");
+    expect(anew).toEqual(gone);
   }
+  expect(new Set(turns.map(({ name }) => name))).toEqual(new Set(names.slice(0, 3)));
+  expect(turns.map(({ name }) => stays(name))).toEqual(turns.map(({ name }) => stays(name)).sort());
 });
 
 const wanted = machinesOf(validSettings).at(-1)!;
@@ -349,6 +417,57 @@ it("asks again what a first update asks that was interrupted before its first ma
   await expect(plan(begun)).rejects.toThrow(/--namespace Microsoft.Compute --wait$/);
 });
 
+it.each([
+  ["the subscription before there is a group", undefined, ""],
+  ["the group that is there", "westeurope", "/resourceGroups/zoned-test"],
+])("asks for the locks and the policies of %s", async (_, location, scope) => {
+  await plan({ location });
+
+  for (const what of ["Authorization/locks", "PolicyInsights/checkPolicyRestrictions"])
+    expect(asked).toContain(`/subscriptions/${subscriptionId}${scope}/providers/Microsoft.${what}`);
+});
+
+it("looks for roles of other stacks and for images of the cloud provider before the first update alone", async () => {
+  jest.spyOn(roles, "takenRoles").mockResolvedValue(["the roles are taken"]);
+  jest.spyOn(cloudProviderImages, "cloudProviderProblems").mockResolvedValue(["no image"]);
+  const find = jest.spyOn(manifests, "findManifests");
+
+  await expect(plan({})).rejects.toThrow(/the roles are taken[^]*no image/);
+  server.close();
+  await plan(living);
+
+  expect(find.mock.calls.map(([, { isBegun }]) => isBegun)).toEqual([false, true]);
+});
+
+it("leaves the identity on control planes as long as something speaks for it, and kubelets theirs", async () => {
+  const identity = { clientId: "of kubelets", principalId: "theirs" };
+  const settings = { machineIdentity: false, servicePrincipal: undefined };
+  const answer = { registries: [], identity, problems: [], warnings: [] };
+  jest.spyOn(registries, "getRegistries").mockResolvedValue(answer);
+  jest.spyOn(tokenLogins, "getLoginProblem").mockResolvedValue("nobody has asked");
+  const remembered = { isFederated: true } as const;
+
+  const made = await plan({ ...living, settings, isRemembered: true, remembered });
+
+  expect(made.federation.isOnMachines).toBe(true);
+  expect(made.existingKubeletIdentity).toBe(identity);
+});
+
+it("leaves machines of a gallery image alone, whatever that begins with, and says what new ones lack", async () => {
+  const image = `${inNetwork.replace("Network", "Compute")}/galleries/g/images/i/versions/1.0.0`;
+  const settings = { image, imageVersion: "24.04.202607140" };
+  const lacking = ["no containerd"];
+  jest.spyOn(galleryImage, "getGalleryImage").mockResolvedValue({ isDeployable: true, lacking });
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  expect([...(await plan({ ...living, settings })).retained]).toEqual(names);
+  expect(warn).not.toHaveBeenCalled();
+  server.close();
+  await plan({ ...living, settings, machines: names.slice(1) });
+
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining("image has no containerd"));
+});
+
 it("refuses a container for snapshots that is not there", async () => {
   const id = `/subscriptions/${subscriptionId}/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/backups/blobServices/default/containers/etcd`;
   const settings = { etcdBackups: { container: id, every: "1h" } };
@@ -367,34 +486,32 @@ it("reads the outputs again that are being written at the moment", async () => {
   expect(machineRecords.get(second)!.createdAt).toBe("then");
 });
 
-it("has a private API in a network of others at the address that the outputs remember", async () => {
+describe("a living cluster in a network of others", () => {
   const settings = { apiAccess: "private", nodeSubnets: [nodes] } as const;
   const fixed = fixedSettings({ ...validSettings, cni: "flannel", ...settings });
   const remembered = { settings: fixed, apiAddress: "10.1.1.77" };
-  jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+  const scene = { ...living, settings, isRemembered: true, remembered };
 
-  const { apiAddress } = await plan({ ...living, settings, isRemembered: true, remembered });
+  it("has a private API at the address that the outputs remember, and who keeps DNS and rules told", async () => {
+    const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
 
-  expect(apiAddress).toBe("10.1.1.77");
-});
+    expect((await plan(scene)).apiAddress).toBe("10.1.1.77");
 
-it.each([
-  ["worker", names.find((name) => name.includes("workers"))!],
-  ["control plane", second],
-])("makes a %s anew that runs and has no Node, and says why", async (_, machineName) => {
-  jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
-    const machine = { ...azure.machines.get(machineName)!, lacksNode: true };
-    return { ...azure, machines: new Map([...azure.machines, [machineName, machine]]) };
+    const said = warn.mock.calls.join("\n");
+    expect(said).toContain("spoke has DNS servers of its own");
+    expect(said).toContain("rules before it have to let machines out");
+    // Of its own Services, whose rules are called so too.
+    expect(said).not.toContain("k8s-azure-lb");
   });
 
-  const { machineRecords, retained, says } = await plan(living);
+  it("needs no address for what has one, also where a machine is made anew", async () => {
+    jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+    const interfaces = machinesOf(validSettings).map(
+      ({ name, address }) => [`${name}-nic`, address] as const,
+    );
 
-  expect(says).toEqual([
-    `this change would replace ${machineName}: it runs, and the cluster has no Node of it`,
-  ]);
-  expect(retained.has(machineName)).toBe(false);
-  expect(machineRecords.get(machineName)).not.toMatchObject({ createdAt: "then" });
-  expect(machineRecords.get(first)).toMatchObject({ createdAt: "then" });
+    await plan({ ...scene, machines: names.slice(1), interfaces, isFull: true });
+  });
 });
 
 it("does not take a cluster in a shared group for lost whose stack has another name now", async () => {

@@ -80,6 +80,9 @@ function refusedOf(plan: readonly Recorded[]): readonly unknown[] {
   });
 }
 
+const theirs = `${subscriptionPath}/resourceGroups/theirs`;
+const identities = `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+
 it("names a missing manifest beside all that Azure would refuse", async () => {
   const folder = mkdtempSync(join(tmpdir(), "zoned-plan-"));
   for (const { path } of manifests.canal) {
@@ -89,11 +92,19 @@ it("names a missing manifest beside all that Azure would refuse", async () => {
   const before = { ...process.env };
   process.env = { ...before, ZONED_MANIFESTS: folder, XDG_CACHE_HOME: folder };
   try {
-    const planning = withStack("dev", { cni: "canal", controlPlaneSize: "Standard_X9" }, () =>
-      makePlan(loadSettings()),
-    );
+    const values = {
+      ...{ cni: "canal", controlPlaneSize: "Standard_X9", identityId: `${identities}/one` },
+      workloadIdentities: [
+        { namespace: "shop", serviceAccount: "till", identityId: `${identities}/other` },
+      ],
+      diskEncryptionSetId: `${theirs}/providers/Microsoft.Compute/diskEncryptionSets/keys`,
+      nodeSubnets: [`${theirs}/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes`],
+    };
+    const planning = withStack("dev", values, () => makePlan(loadSettings()));
 
-    await expect(planning).rejects.toThrow(/canal.*has another file.*Standard_X9 is not offered/s);
+    await expect(planning).rejects.toThrow(
+      /- identityId is .*- workloadIdentities names .*- diskEncryptionSetId is .*no subnet .*canal.*has another file.*Standard_X9 is not offered.*owners of the network, as one text/s,
+    );
   } finally {
     process.env = before;
     rmSync(folder, { recursive: true });
@@ -101,9 +112,8 @@ it("names a missing manifest beside all that Azure would refuse", async () => {
 });
 
 it("warns of what the kubelets' identity lacks at a registry, where it refuses something else", async () => {
-  const theirs = `${subscriptionPath}/resourceGroups/theirs`;
   const registry = `${theirs}/providers/Microsoft.ContainerRegistry/registries/images`;
-  const kubeletIdentityId = `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets`;
+  const kubeletIdentityId = `${identities}/kubelets`;
   const values = { registries: [registry], kubeletIdentityId, controlPlaneSize: "Standard_X9" };
   const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
 
@@ -121,14 +131,20 @@ it("warns of what the kubelets' identity lacks at a registry, where it refuses s
   warn.mockRestore();
 });
 
-it("says how a private API is reached, where it refuses something else", async () => {
-  const values = { apiAccess: "private", apiAccessCidrs: [], controlPlaneSize: "Standard_X9" };
+it("says how a private API is reached, what routes and who has a lock have to do, where it refuses something else", async () => {
+  const isPrivate = { apiAccess: "private", apiAccessCidrs: [], egress: "none" };
+  const values = { ...isPrivate, controlPlaneSize: "Standard_X9" };
   const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
 
-  const planning = withStack("dev", values, () => makePlan(loadSettings()));
+  const planning = withStack("dev", values, async (_, arm) => {
+    const lock = `${subscriptionPath}/providers/Microsoft.Authorization/locks/keep`;
+    await arm.put(lock, { level: "CanNotDelete" });
+    return makePlan(loadSettings());
+  });
 
   await expect(planning).rejects.toThrow(/Standard_X9 is not offered/);
-  expect(warn).toHaveBeenCalledWith(expect.stringContaining("Three ways lead there"));
+  for (const text of ["Three ways lead there", "egress is none", "the lock keep on "])
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining(text));
   warn.mockRestore();
 });
 
