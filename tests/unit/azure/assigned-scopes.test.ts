@@ -101,9 +101,12 @@ it("asks later of pods alone that have no identity yet", async () => {
   const both = ["zoned-test_shop_web", "zoned-test_shop_till"];
 
   expect(await problemsOf({ ...later, settings, identities: both })).toEqual([]);
-  expect(await problemsOf({ ...later, settings, identities: both.slice(1) })).toEqual([
-    mayNot(theirs),
-  ]);
+  for (const identityId of ["", "/ids/ours"]) {
+    const all = { ...settings, identityId };
+    expect(await problemsOf({ ...later, settings: all, identities: both.slice(1) })).toEqual([
+      mayNot(theirs),
+    ]);
+  }
 });
 
 it("names a container that is not there, also later, and nothing of one that the login does not see", async () => {
