@@ -9,7 +9,7 @@ const worker = machines.find(({ role }) => role === "worker")!;
 /** As azure-native hands on what Azure says, at once or at the end of an operation. */
 const atOnce = (code: string, message: string) => `Status=409 Code="${code}" Message="${message}"`;
 const later = (code: string, message: string) =>
-  `RESPONSE 200: 200 OK\nERROR CODE: ${code}\n{"error":{"code":"${code}","message":"${message}"}}`;
+  `RESPONSE 200: 200 OK\nERROR CODE: ${code}\n${JSON.stringify({ error: { code, message } }, null, 2)}`;
 
 it.each([
   ["ZonalAllocationFailed", "at the moment"],

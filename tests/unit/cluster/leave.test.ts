@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
+import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { drainForResize, leave } from "../../../components/cluster/leave";
+import { runPod } from "../../../components/cluster/one-shot-pod";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
 // What is waited for takes a hundredth of its time.
@@ -130,6 +132,8 @@ class FakeCluster {
   fails = false;
   failsIn: "containerStatuses" | "initContainerStatuses" = "containerStatuses";
   architecture?: string;
+  /** Of each pod, where none ends. */
+  phase?: string;
   /** How the script that saves etcd ends. */
   saves: { readonly exitCode: number; readonly message?: string } = { exitCode: 0 };
 
@@ -228,6 +232,7 @@ class FakeCluster {
       const { containers } = this.pods.get(name).spec;
       return containers.some(({ name }: any) => name === container) ? [200, this.log] : [400, {}];
     }
+    if (this.phase !== undefined) return [200, { status: { phase: this.phase } }];
     const isSnapshot = name.startsWith("zoned-etcd-snapshot");
     const dead = this.members.filter((one) => this.dead.has(one.name));
     const asksHealth = this.pods.get(name)?.spec.initContainers[0]?.command.includes("health");
@@ -503,6 +508,17 @@ describe("a control plane", () => {
     await expect(leave(controlPlane(), limits)).rejects.toThrow(
       /failed: etcdserver: unhealthy cluster/,
     );
+  });
+
+  it("has a pod that does not begin deleted when its time is over, and says so", async () => {
+    cluster!.phase = "Pending";
+    const api = new KubernetesApi(kubeconfig);
+    const folder = { hostPath: "/", mountPath: "/host", readOnly: true };
+    const pod = { name: "zoned-etcdctl", commands: [["true"]], folder, seconds: 0.01 };
+
+    await expect(runPod(api, "cp-1", pod)).rejects.toThrow(/is Pending after 0.01 s/);
+    await api.close();
+    expect(cluster!.left).toEqual([]);
   });
 
   it("runs etcdctl where etcd runs, with its image and its certificates, whatever the Node repels", async () => {
