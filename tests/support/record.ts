@@ -98,6 +98,8 @@ export class Recorder {
   /**
    * Everything asked for, once all of it has been. Read earlier, a late resource looks like a
    * missing one.
+   *
+   * @throws Error where two are called alike, which the engine refuses
    */
   async all(): Promise<readonly Recorded[]> {
     let seen = -1;
@@ -106,6 +108,9 @@ export class Recorder {
       seen = this.watched.size;
       await Promise.all([...this.watched.values()].map(({ resource }) => valueOf(resource.urn)));
     }
+    const keys = this.requests.map(({ type, name }) => keyOf(type, name));
+    const twice = keys.filter((key, index) => keys.indexOf(key) < index);
+    if (twice.length > 0) throw new Error(`made more than once: ${twice.join(", ")}`);
     return this.requests.map((request) => {
       const watched = this.watched.get(keyOf(request.type, request.name));
       return { ...request, opts: watched?.opts ?? {}, resource: watched?.resource };

@@ -1,17 +1,29 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { awaitedBy } from "../support/machines";
 import { update, type Update } from "../support/program";
-import { dependenciesOf, type Recorded, valueOf } from "../support/record";
+import { type Recorded, valueOf } from "../support/record";
 
-/** Names of what a resource waits for; of a component that of all in it. */
-async function awaitedBy(request: Recorded): Promise<string[]> {
-  const urns = (await dependenciesOf(request)).map(({ urn }) => valueOf(urn));
-  return (await Promise.all(urns)).map((urn) => urn.split("::").at(-1)!);
-}
+const workloadIdentities = [
+  {
+    ...{ namespace: "shop", serviceAccount: "app" },
+    roles: [
+      {
+        role: "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
+        scope: `${subscriptionPath}/resourceGroups/shop`,
+      },
+    ],
+  },
+];
 
 let requests: Update["requests"];
 beforeAll(async () => {
-  ({ requests } = await update({ caGeneration: 3, serviceAccountKeyGeneration: 4 }));
+  ({ requests } = await update({
+    caGeneration: 3,
+    serviceAccountKeyGeneration: 4,
+    workloadIdentities,
+  }));
 });
 
 const named = (name: string): Recorded => {
@@ -46,6 +58,11 @@ it.each<[string, string, string[]]>([
     ["zoned-test-cp-1-vm"],
   ],
   [
+    "rights of pods wait for a machine too",
+    "workload-identities-shop_app-identity-role-aef7ee39",
+    ["zoned-test-cp-1-vm"],
+  ],
+  [
     "control planes leave one after another, the highest number first",
     "zoned-test-cp-2-membership",
     ["zoned-test-cp-1-membership"],
@@ -67,9 +84,10 @@ it.each<[string, string, string[]]>([
 it("applies every object by the provider of this cluster, with which it goes", () => {
   const objects = requests.filter(({ type }) => type.startsWith("kubernetes:"));
 
+  const provider = named("kubernetes").resource;
   expect(objects.length).toBeGreaterThan(20);
-  for (const { name, opts } of objects) {
-    const isOurs = opts.deletedWith === named("kubernetes").resource;
+  for (const { name, type, opts, resource } of objects) {
+    const isOurs = resource?.getProvider(type) === provider && opts.deletedWith === provider;
     expect([name, isOurs]).toEqual([name, true]);
   }
 });

@@ -5,6 +5,7 @@ import { versions } from "../../components/versions";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { serveKubernetesApi } from "../support/kubernetes-api";
 import { listen } from "../support/listen";
+import { awaitedBy } from "../support/machines";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
 import type { Values } from "../support/stack";
 import { clusterIn } from "../../tools/cli/cluster-of-stack";
@@ -215,12 +216,25 @@ it("leaves what `npm run doctor` compares the cluster with", () => {
   for (const one of machines) expect(one.kubeletCertificateUntil).toMatch(/^\d{4}-/);
 });
 
-it("sends what others have added since, and leaves a balancer alone that stays as it is", async () => {
-  const { requests } = await update(ours, { ...after, addedTags: { owner: "somebody" } });
-  const named = (name: string) => requests.find((one) => one.name === name)!;
+describe("an update of a living cluster", () => {
+  let next: Update;
+  beforeAll(async () => {
+    next = await update(ours, { ...after, addedTags: { owner: "somebody" } });
+  });
+  const named = (name: string) => next.requests.find((one) => one.name === name)!;
 
-  expect(named(`${cp1}-vm`).inputs["tags"]).toMatchObject({ owner: "somebody" });
-  expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
+  it("sends what others have added since, and leaves a balancer alone that stays as it is", () => {
+    expect(named(`${cp1}-vm`).inputs["tags"]).toMatchObject({ owner: "somebody" });
+    expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
+  });
+
+  it("touches no worker before every control plane is a member again", async () => {
+    const steps = [1, 2, 3].map((number) => `zoned-test-cp-${number}-bootstrap`);
+
+    expect(await awaitedBy(named("zoned-test-workers-1-vm"))).toEqual(
+      expect.arrayContaining(steps),
+    );
+  });
 });
 
 describe("the order in which control planes are touched", () => {
