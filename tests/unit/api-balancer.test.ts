@@ -211,7 +211,7 @@ describe("a private API", () => {
   });
 
   it("is known to the network by the name that machines and kubeconfigs call it by", async () => {
-    const { recorder } = await build(settings);
+    const { recorder, api } = await build(settings);
 
     const { inputs: record } = await recorder.only(dns("PrivateRecordSet"));
     const { inputs: link } = await recorder.only(dns("VirtualNetworkLink"));
@@ -229,6 +229,12 @@ describe("a private API", () => {
       virtualNetwork: { id: "/ids/vnet" },
       registrationEnabled: false,
     });
+    // What needs the address waits for both.
+    const { allResources } = api.address as unknown as {
+      readonly allResources: () => Promise<Set<pulumi.Resource>>;
+    };
+    const awaited = [...(await allResources())].map((one) => one.constructor.name);
+    expect(awaited).toEqual(["VirtualNetworkLink", "PrivateRecordSet"]);
   });
 
   it("has the name that somebody else keeps in DNS, and no zone then", async () => {

@@ -80,9 +80,9 @@ it("renews no authority by itself, since a new one reaches every machine and eve
 it("makes every key RSA, since Entra takes no token that another one has signed", async () => {
   const { recorder } = await build();
 
-  for (const { inputs } of await recorder.of(privateKey)) {
-    expect(inputs).toEqual({ algorithm: "RSA", rsaBits: 2048 });
-  }
+  expect((await recorder.of(privateKey)).map(({ inputs }) => inputs)).toEqual(
+    Array(7).fill({ algorithm: "RSA", rsaBits: 2048 }),
+  );
 });
 
 it("gives its administrator a year, and renews it by any update of its last 30 days", async () => {

@@ -16,6 +16,8 @@ import { validSettings } from "../support/sample";
 
 const names = ["zoned-test-cp-1", "zoned-test-cp-2", "zoned-test-cp-3"];
 const settings = { workerPools: [] };
+const container =
+  "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
 
 const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
   (output as unknown as { isKnown: Promise<boolean> }).isKnown;
@@ -167,6 +169,9 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
     repairFirst: names[2],
   });
 
+  expect((await recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
+    names.map(() => expect.objectContaining({ "zoned-encryption-keys": "2 1 rewritten" })),
+  );
   for (const name of names) {
     const payload = await payloadOf(recorder, name);
     expect(payload.files).toContainEqual(encryptionFile("private secret of Secrets", rewriting));
@@ -265,6 +270,18 @@ it("brings every control plane what repairs workers, and the identity that may, 
   }
 });
 
+it.each([
+  ["writes snapshots to a container", { container }, "the-client"],
+  ["asks Azure for nothing", {}, ""],
+])("knows the cluster's identity where it %s, or waits for none", async (_, where, client) => {
+  const etcdBackups = { every: "1h", ...where };
+  const { recorder } = await buildMachines({ settings: { ...settings, etcdBackups } });
+
+  const { tasks, files } = await payloadOf(recorder, names[0]!);
+  const { content } = files.find(({ path }) => path === "/opt/zoned/etcd-snapshot.env")!;
+  expect([tasks, /^CLIENT_ID='(.*)'$/m.exec(content)![1]]).toEqual([["snapshots"], client]);
+});
+
 it("lets the first machine initialize, and nobody else", async () => {
   const { recorder } = firstUp;
 
@@ -284,7 +301,7 @@ it("lets the first machine initialize, and nobody else", async () => {
 it.each([
   { previous: "is there", initialControlPlane: "the-initial-vm", payload: "the-initial-vm" },
   { previous: "is lost", initialControlPlane: undefined, payload: "nobody" },
-])("lets none initialize a living cluster when the memory of who did $memory", async (scene) => {
+])("lets none initialize a living cluster when the memory of who did $previous", async (scene) => {
   const { initialControlPlane, payload } = scene;
   const initialization = { ...existing, initialControlPlane };
   const { recorder } = await buildMachines({ settings, initialization, existing: names });
@@ -366,18 +383,21 @@ it("acts as the cluster's identity and as the kubelets', each for its own", asyn
     settings: { ...settings, registries: ["/the/registry"] },
   });
 
-  for (const { inputs } of (await recorder.of(vmType)).filter(({ name }) => /-cp-/.test(name))) {
-    expect(inputs.identity.userAssignedIdentities).toEqual(["the-identity", "the-kubelets"]);
-  }
+  expect((await recorder.of(vmType)).map(({ inputs }) => inputs.identity)).toEqual(
+    Array(3).fill({
+      type: "UserAssigned",
+      userAssignedIdentities: ["the-identity", "the-kubelets"],
+    }),
+  );
 });
 
 it("carries no identity where its pods log in as their service accounts", async () => {
   const federation = { isUsed: true, isOnMachines: false };
   const { recorder } = await buildMachines({ settings, federation });
 
-  for (const { inputs } of (await recorder.of(vmType)).filter(({ name }) => /-cp-/.test(name))) {
-    expect(inputs.identity).toEqual({ type: "None" });
-  }
+  expect((await recorder.of(vmType)).map(({ inputs }) => inputs.identity)).toEqual(
+    Array(3).fill({ type: "None" }),
+  );
 });
 
 it("tells that the API answers only when the initial control plane's step has ended", async () => {

@@ -75,6 +75,16 @@ it("changes as many workers of a pool at a time as it can do without, and each a
   );
 });
 
+it("stays the same machine where the cluster is restored, for which control planes are made anew", async () => {
+  const initialization = { ...existing, id: "1-then-later" };
+  const { recorder } = await build({ initialization, existing: all });
+
+  const madeFor = (await recorder.of(vmType)).map(
+    ({ inputs }) => inputs.tags["zoned-initialization"],
+  );
+  expect(madeFor).toEqual(["1-then-later", ...Array(4).fill("1-then")]);
+});
+
 it("waits for every control plane machine, not only the last", async () => {
   const { recorder } = await build({
     settings: { ...settings, controlPlaneCount: 3 },

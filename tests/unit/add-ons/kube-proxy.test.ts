@@ -13,14 +13,14 @@ import { checkout } from "../../../tools/shared/checkout";
 import { dependenciesOf, Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
 
-async function build(change: Partial<Settings> = {}) {
+async function build(change: Partial<Settings> = {}, id = "1-then") {
   const recorder = await Recorder.start();
   const provider = new Provider("kubernetes", { kubeconfig: "{}" });
   new KubeProxy(
     "kube-proxy",
     {
       settings: { ...validSettings, ...change },
-      initialization: { id: "1-then" },
+      initialization: { id },
       apiServer: { name: "api.example", port: 6443 },
       kubeconfig: "k",
     },
@@ -180,6 +180,9 @@ it("has kubeadm's own configuration follow when no node mounts it any more", asy
   expect(kubeadms.inputs.data["config.conf"]).toBe(configMap.inputs.data["config.conf"]);
   expect(await dependenciesOf(kubeadms)).toEqual([rollOut.resource]);
   expect(await dependenciesOf(rollOut)).toEqual([daemonSet.resource]);
+  // Another initialization's nodes are others.
+  const { rollOut: other } = await build({}, "2-now");
+  expect(other.inputs["awaitedFor"]).not.toBe(rollOut.inputs["awaitedFor"]);
 });
 
 it.each(modes)("looks for what other modes have left before it starts in %s", async (mode) => {

@@ -59,10 +59,13 @@ describe("kured", () => {
     expect(spec.priorityClassName).toBe("system-node-critical");
   });
 
-  it("locks by its own DaemonSet, and may change no other", async () => {
+  it("locks by its own DaemonSet, and may change no other, nor this one before a policy says what of it", async () => {
     const { recorder } = await build();
 
-    expect((await recorder.object("Role", "kured")).inputs.rules).toEqual([
+    const role = await recorder.object("Role", "kured");
+    const [before] = await dependenciesOf(role);
+    expect(before!.constructor.name).toBe("ValidatingAdmissionPolicyBinding");
+    expect(role.inputs.rules).toEqual([
       {
         apiGroups: ["apps"],
         resources: ["daemonsets"],
