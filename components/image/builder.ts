@@ -19,7 +19,7 @@ export interface BuilderArgs {
   readonly settings: Settings;
   readonly machine: BuilderMachine;
   /** The network of the subnets that the settings name. */
-  readonly existingNetwork?: ExistingNetwork;
+  readonly existingNetwork: ExistingNetwork | undefined;
   readonly version: string;
 }
 

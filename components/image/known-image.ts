@@ -32,7 +32,6 @@ export async function knownImage(settings: Settings, now = new Date()): Promise<
     customData(settings, ""),
     cloudInitText("generalize.sh"),
     imageVersionOf(settings),
-    settings.osDiskSku,
   ]);
   const outputs = await askBackend<Partial<KnownImage>>("readStackOutputs", { name: stackName() });
   return outputs?.madeOf === madeOf && outputs.version !== undefined

@@ -184,12 +184,16 @@ function watchLast({ watch }: Recorder): jest.SpyInstance {
 }
 
 /** Runs the whole program, on the settings of stack prod and these, as an update would. */
-export const update = (values: Values = {}, before = nothing): Promise<Update> =>
+export const update = (
+  values: Values = {},
+  before = nothing,
+  name: "index" | "image" = "index",
+): Promise<Update> =>
   around(values, before, async (recorder) => {
     let outputs: Outputs = {};
     await pulumi.runtime.runInPulumiStack(async () => {
       const watching = watchLast(recorder);
-      const program = require("../../index") as () => Promise<Outputs>;
+      const program = require(`../../${name}`) as () => Promise<Outputs>;
       outputs = await program();
       watching.mockRestore();
       return outputs;

@@ -1,10 +1,8 @@
-import { ResourceGroup } from "@pulumi/azure-native/resources";
-
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { Builder } from "../../../components/image/builder";
 import { builderMachine } from "../../../components/image/builder-machine";
 import * as capture from "../../../components/image/capture";
-import { ImageGallery } from "../../../components/image/image-gallery";
+import { imageGroup, ImageGallery } from "../../../components/image/image-gallery";
 import type { Settings } from "../../../components/settings/settings";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -27,11 +25,14 @@ async function resourcesWith(change: Partial<Settings>) {
   const settings = { ...validSettings, ...change };
   const machine = await chosen(settings);
   const recorder = await Recorder.start();
-  const own = new ResourceGroup("images", { resourceGroupName: "zoned-test-gallery" });
-  const group = { name: own.name, id: own.id, own };
+  const group = imageGroup(settings, account.subscriptionId);
   const watched = { transformations: [recorder.watch] };
   const shared = { group, settings, version: "2026.1127.93005" };
-  const builder = new Builder("builder", { ...shared, machine }, watched);
+  const builder = new Builder(
+    "builder",
+    { ...shared, machine, existingNetwork: undefined },
+    watched,
+  );
   new ImageGallery("images", { ...shared, madeOf: "", builder }, watched);
   return recorder;
 }
@@ -94,6 +95,43 @@ it("has no name of the cluster's, nor of a second stack's, in a group that other
 
   const own = ["vnet", "nsg", "rt", "egress"].map((what) => `zoned-prod-builder-${what}`);
   expect(new Set(await namesOf("zoned-prod"))).toEqual(new Set([...own, "zoned_prod"]));
+});
+
+it.each([
+  [
+    "of its own, as whose stack's it is marked, and stays with it",
+    "",
+    "organization/zoned/test",
+    true,
+  ],
+  ["of others, where nothing else would take it away", "platform", undefined, false],
+])("is taken in a group %s", async (_, resourceGroup, stack, stays) => {
+  const recorder = await resourcesWith({ resourceGroup });
+
+  const groups = await recorder.of("azure-native:resources:ResourceGroup");
+  const { opts } = await recorder.only("azure-native:compute:GalleryImageVersion");
+  expect([groups[0]?.inputs["tags"]["zoned-stack"], opts.retainOnDelete]).toEqual([stack, stays]);
+});
+
+it("has as long as Azure's agent gives a script, and as many regions take for copies", async () => {
+  const recorder = await resourcesWith({});
+
+  const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
+  const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
+  expect([step, version]).toMatchObject([
+    { customTimeouts: { create: "95m" } },
+    { customTimeouts: { create: "90m" } },
+  ]);
+});
+
+it("changes nothing that Azure shows otherwise, or refuses of a machine that is off", async () => {
+  const recorder = await resourcesWith({});
+
+  const machine = await recorder.only("azure-native:compute:VirtualMachine");
+  const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
+  const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
+  expect(step.deletedWith === machine.resource).toBe(true);
+  expect(version.ignoreChanges).toEqual(["publishingProfile.targetRegions"]);
 });
 
 it("runs on a host that encrypts, where the cluster's machines do", async () => {
