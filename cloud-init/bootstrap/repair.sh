@@ -19,7 +19,7 @@ as_admin() { kubectl --kubeconfig "$admin" --request-timeout 30s "$@"; }
 
 leads_etcd() {
   local status
-  status=$(ask_etcd https://127.0.0.1:2379/v3/maintenance/status --fail --data '{}')
+  status=$(ask_etcd https://127.0.0.1:2379/v3/maintenance/status --fail --data '{}') || return
   jq --exit-status '.leader == .header.member_id' <<<"$status" >/dev/null
 }
 
