@@ -34,10 +34,11 @@ const named = (name: string): Recorded => {
 const steps = (role: "cp" | "workers", ...numbers: number[]): string[] =>
   numbers.map((number) => `zoned-test-${role}-${number}-bootstrap`);
 
-it("protects the resource group as the settings say, and deletes it before the roles", async () => {
+it("protects the resource group as the settings say, marks whose it is, and deletes it before the roles", async () => {
   const group = named("cluster");
 
   expect(group.opts.protect).toBe(true);
+  expect(group.inputs["tags"]).toEqual({ "zoned-stack": "organization/zoned/test" });
   expect(await awaitedBy(group)).toEqual(["identity"]);
 });
 

@@ -53,6 +53,8 @@ interface Scene {
   readonly ownEncryption?: boolean;
   /** Whether this update has all Secrets stored anew. */
   readonly isRewriting?: boolean;
+  /** Whether it is the preview of the first update. */
+  readonly isFirstPreview?: boolean;
 }
 
 async function outputs({
@@ -63,8 +65,9 @@ async function outputs({
   previous = before,
   ownEncryption,
   isRewriting = false,
+  isFirstPreview = false,
 }: Scene) {
-  await Recorder.start();
+  await Recorder.start({ preview: isFirstPreview });
   const plan = {
     settings: { ...validSettings, ...settings },
     controlPlanes: [machine],
@@ -83,7 +86,7 @@ async function outputs({
     initialization: { id: "1-then", exists: true },
     machineRecords: new Map([machine, worker].map(({ name }) => [name, order])),
     diskClasses: diskClasses([]),
-    previous,
+    previous: isFirstPreview ? undefined : previous,
   } as unknown as Plan;
   const memberOf = (role: string) => {
     const one = role === "worker" ? worker : machine;
@@ -178,6 +181,16 @@ describe("an update that --target or --exclude keep from some of its steps", () 
   it("is not remembered where a step was not to be made", async () => {
     expect(await valueOf((await outputs({ ended, isLeftOut: true })).cluster)).toEqual(before);
   });
+});
+
+it("does not remember nothing in the first preview, of which Pulumi would warn", async () => {
+  const { cluster } = await outputs({
+    ended: ["control-plane"],
+    isLeftOut: true,
+    isFirstPreview: true,
+  });
+
+  expect(await (cluster as any).isKnown).toBe(false);
 });
 
 it("remembers which identities of others its machines have, and none of its own", async () => {

@@ -376,6 +376,7 @@ it("hands its identity to machines and its client id to azure.json", async () =>
   expect(await valueOf(identity.resourceId!)).toBe("/ids/identity-identity");
   expect(await valueOf(identity.credential.clientId)).toBe("the-client");
   expect(identity.credential.clientSecret).toBeUndefined();
+  expect(identity.place!.isOwn).toBe(true);
 });
 
 it("makes nothing where an identity exists, and hands that to machines and azure.json", async () => {
@@ -389,6 +390,7 @@ it("makes nothing where an identity exists, and hands that to machines and azure
 
   expect(made.filter((type) => /managedidentity|authorization/.test(type))).toEqual([]);
   expect(await valueOf(identity.resourceId!)).toBe(theirs);
+  expect(identity.place!.isOwn).toBe(false);
   expect(await valueOf(identity.credential.clientId)).toBe("the-client-of-others");
 });
 

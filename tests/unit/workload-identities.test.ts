@@ -138,14 +138,17 @@ it("tells service accounts apart whose names are alike together with their names
   expect(identities).toHaveLength(2);
 });
 
-it("lets anybody read the issuer's documents, and list none", async () => {
+it("lets anybody read the issuer's documents, as what they are, and list none", async () => {
   const { recorder } = await build();
 
+  const { inputs: account } = await recorder.only("azure-native:storage:StorageAccount");
   const container = await recorder.only("azure-native:storage:BlobContainer");
   const blobs = await recorder.of("azure-native:storage:Blob");
   expect(container.inputs.publicAccess).toBe("Blob");
-  expect(blobs.map(({ inputs }) => inputs.blobName).sort()).toEqual([
-    ...[".well-known/openid-configuration", "openid/v1/jwks"],
+  expect(account.allowBlobPublicAccess).toBe(true);
+  expect(blobs.map(({ inputs }) => [inputs.blobName, inputs.contentType]).sort()).toEqual([
+    [".well-known/openid-configuration", "application/json"],
+    ["openid/v1/jwks", "application/json"],
   ]);
 });
 

@@ -142,7 +142,8 @@ it.each([
   expect(auditLevel(request)).toBe("None");
 });
 
-it("keeps the audit log for a month, and in 1.1 GB", () => {
+it("keeps the audit log for a month, and in 1.1 GB, with each request once", () => {
+  expect(file("audit.yaml").omitStages).toEqual(["RequestReceived"]);
   expect(securityFlags(validSettings)).toMatchObject({
     "audit-log-maxage": "30",
     "audit-log-maxbackup": "10",

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { Cni } from "../../../../components/add-ons/cni/cni";
 import { manifests, versions } from "../../../../components/versions";
 import { cniPlugins } from "../../../../tools/mirror/mirrored-programs";
-import { Recorder } from "../../../support/record";
+import { dependenciesOf, Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 import { itWith } from "../../../support/upstream";
 
@@ -46,9 +46,16 @@ describe("Flannel", () => {
   it("may set up the host's network in a namespace of its own", async () => {
     const { recorder } = await build({ cni: "flannel" });
 
-    const { inputs } = await recorder.object("Namespace", "kube-flannel");
+    const { inputs, resource } = await recorder.object("Namespace", "kube-flannel");
 
     expect(inputs.metadata.labels["pod-security.kubernetes.io/enforce"]).toBe("privileged");
+    for (const [kind, name] of [
+      ["ServiceAccount", "flannel"],
+      ["ConfigMap", "kube-flannel-cfg"],
+    ] as const) {
+      const [before] = await dependenciesOf(await recorder.object(kind, name));
+      expect([name, before === resource]).toEqual([name, true]);
+    }
   });
 
   it("runs on every machine, whatever its taints, before there is a pod network", async () => {
