@@ -96,7 +96,7 @@ with urllib.request.urlopen(sys.argv[1], timeout=60) as reply, open(sys.argv[2],
 
 mirror_origin() { [[ $MIRROR =~ ^(https?://[^/]+) ]] && echo "${BASH_REMATCH[1]}"; }
 
-apt_options=(-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 -o Dpkg::Options::=--force-confold)
+apt_options=(-o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confold)
 if [[ -n $MIRROR ]]; then
   apt_options+=(-o "Dir::Etc::SourceList=$root/etc/apt/sources.list.d/zoned.list"
     -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0)

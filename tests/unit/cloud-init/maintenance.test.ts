@@ -481,3 +481,24 @@ describe("an update", () => {
     expect(machine.json("turns").data).toEqual(turns);
   });
 });
+
+describe("the turn of a machine", () => {
+  it("is given back also where another machine writes at the same moment", async () => {
+    const machine = new Machine({ turns: { [name]: until("update", 30 * minutes) } });
+    machine.write("/conflict", "");
+    machine.program("sleep", 'rm -f "$root/conflict"');
+
+    await machine.bootstrap("end_turn", "update");
+
+    expect(machine.json("turns").data).toEqual({});
+  });
+
+  it("that goes for good is forgotten after five minutes, since nothing of it gives that back", async () => {
+    const machine = new Machine({ events: [eventOf("Terminate", 300)] });
+
+    await machine.look();
+
+    const [, end] = machine.json("turns").data[name].split(" ");
+    expect(Date.parse(end) - Date.now()).toBeLessThan(6 * minutes);
+  });
+});

@@ -190,3 +190,12 @@ it("says on the Node that Azure refuses", async () => {
 
   expect(said).toEqual([`RepairRestart ${sick}`, `RepairFailed ${sick}`]);
 });
+
+it("gives back the turn of one that is Ready again", async () => {
+  const annotations = { "zoned/repaired": `restart ${ago(5)}` };
+  const nodes = [itself, node(sick, "True", 1, { annotations })];
+
+  const { machine } = await repair({ nodes, turns: { [`repair.${sick}`]: `repair ${until}` } });
+
+  expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
+});

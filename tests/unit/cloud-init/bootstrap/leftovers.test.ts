@@ -3,8 +3,11 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 
 import {
+  asInitial,
   bootstrap,
   controlPlane,
+  deeds,
+  lastLine,
   machineIn,
   programs,
 } from "../../../support/bootstrapped-machine";
@@ -21,7 +24,10 @@ describe("a bootstrap step", () => {
     machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
     const turns = `[[ $* != *zoned-maintenance* ]] || { cat "$root/turns"; exit; }`;
     machine.program("curl", `${turns}\n${programs.curl}`);
-    machine.program("renewal", '/bin/sleep 300 >/dev/null 2>&1 & echo $! >"$root/daemon"');
+    machine.program(
+      "renewal",
+      `stat --format %a "$root/run/zoned" >"$root/mode"; /bin/sleep 300 >/dev/null 2>&1 & echo $! >"$root/daemon"`,
+    );
     expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
   });
   afterAll(() => process.kill(Number(machine.read("/daemon"))));
@@ -42,5 +48,30 @@ describe("a bootstrap step", () => {
   it("lets root alone look into the folders of what is secret", () => {
     const modeOf = (path: string) => statSync(join(machine.root, path)).mode & 0o777;
     expect([modeOf("etc/kubernetes"), modeOf("etc/kubernetes/pki")]).toEqual([0o755, 0o700]);
+    expect(machine.read("/mode")).toBe("700\n");
   });
+
+  it("asks the metadata service again, since a step that looks for the API is begun once", () => {
+    const asked = machine.callsOf("curl").filter((call) => call.includes("vmId"));
+    expect(asked).toEqual([expect.stringContaining("--retry 5")]);
+  });
+});
+
+it("begins nothing again when Azure's time is up, so that the reason is that of the step", async () => {
+  const machine = machineIn({ failing: { join: 9 } });
+  const soon = `${Math.floor(Date.now() / 1000) + 59}`;
+
+  const outcome = await bootstrap(machine, { ZONED_DEADLINE: soon });
+
+  expect(lastLine(outcome)).toBe('step "kubeadm join" failed with exit code 7');
+  expect(deeds(machine).filter((deed) => deed === "join")).toHaveLength(1);
+});
+
+it("has initialized the cluster also where that cannot be noted, which who joins does then", async () => {
+  const machine = machineIn({ ...asInitial, api: "silent" });
+  machine.program("kubectl", `[[ $* != *annotate* ]] || exit 1\n${programs.kubectl}`);
+
+  expect((await bootstrap(machine)).code).toBe(0);
+
+  expect(deeds(machine).filter((deed) => deed === "init")).toHaveLength(1);
 });
