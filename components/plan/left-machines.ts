@@ -77,7 +77,7 @@ async function getRemovedFromEtcd(
 /**
  * Machines that run and have no Node. A kubelet makes it when it starts and not later, and would make it without what
  * a join and an update gave it: a control plane's role, its pool's taints and labels, and with flannel the range of
- * its pods. An only control plane is not made anew for that.
+ * its pods. A control plane is made anew only beside one that has its Node, since it leaves etcd by that.
  */
 const getWithoutNode = (
   nodes: readonly KubernetesObject[],
@@ -88,7 +88,8 @@ const getWithoutNode = (
     .filter(({ name }) => named(nodes, name) === undefined)
     .filter(
       ({ name, role }) =>
-        role === "worker" || machines.some((one) => one.role === role && one.name !== name),
+        role === "worker" ||
+        machines.some((one) => one.role === role && isUndisturbed(named(nodes, one.name))),
     )
     .map(({ name }) => name)
     .filter((name) => !isOff(azure.machines.get(name)!));

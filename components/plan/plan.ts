@@ -21,7 +21,7 @@ import type { Federation } from "./federation";
 import { etcdVersionProblems } from "./etcd-versions";
 import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
-import type { PreviousOutputs } from "./machine-changes";
+import { hasLeft, type PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
 import { privateApiWarnings } from "./private-api";
 import { proxyRollOutProblems } from "./proxy-roll-out";
@@ -131,14 +131,16 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   };
 }
 
-/** One that is not healthy comes first, then those that etcd has lost as members. */
+/** One that is not healthy comes first, then those that are out of the cluster. */
 export function turnsOf(
   controlPlanes: readonly MachinePlan[],
   { machines }: Pick<AzureState, "machines">,
   repairFirst?: string,
 ): MachinePlan[] {
-  const urgency = ({ name }: MachinePlan): number =>
-    name === repairFirst ? 2 : machines.get(name)?.removedFromEtcd ? 1 : 0;
+  const urgency = ({ name }: MachinePlan): number => {
+    const machine = machines.get(name);
+    return name === repairFirst ? 2 : machine !== undefined && hasLeft(machine) ? 1 : 0;
+  };
   return [...controlPlanes].sort((a, b) => urgency(b) - urgency(a));
 }
 
