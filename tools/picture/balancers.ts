@@ -1,9 +1,14 @@
-import { zonesIn } from "./addresses";
-import type { AzureResources, BackendPool, Frontend, LoadBalancer, Rule } from "./azure";
-import type { Service } from "./cluster";
-import { referred, sameId } from "./ids";
+import {
+  type AzureResources,
+  type BackendPool,
+  type Frontend,
+  type LoadBalancer,
+  referred,
+  type Rule,
+  sameId,
+} from "./azure";
+import { type Service, serviceOf } from "./cluster";
 import { addressesOf } from "./machines";
-import { serviceOf } from "./services";
 
 export interface Pool {
   readonly name: string;
@@ -106,3 +111,34 @@ function membersOf(pool: BackendPool, azure: AzureResources): string[] {
     })
     .map(({ name }) => name);
 }
+
+/** In which zones an address is, in words. */
+export const zonesIn = (zones: readonly string[] = []): string =>
+  zones.length === 0
+    ? "no zone"
+    : zones.length === 1
+      ? `zone ${zones[0]}`
+      : `zones ${zones.join(" ")}`;
+
+export interface Address {
+  readonly name: string;
+  readonly address: string;
+  readonly reach: string;
+}
+
+/** Public addresses that belong to nothing that is drawn with one. */
+export const otherAddresses = ({ addresses, balancers, gateways }: AzureResources): Address[] => {
+  const used = [
+    ...gateways.flatMap(({ properties }) => properties.publicIpAddresses ?? []),
+    ...balancers
+      .flatMap(({ properties }) => properties.frontendIPConfigurations ?? [])
+      .flatMap(({ properties }) => properties.publicIPAddress ?? []),
+  ];
+  return addresses
+    .filter(({ id }) => !used.some((one) => sameId(one.id, id)))
+    .map(({ name, zones, properties }) => ({
+      name,
+      address: properties.ipAddress ?? "no address",
+      reach: `${zonesIn(zones)}, ${properties.ipConfiguration ? "attached" : "not attached"}`,
+    }));
+};

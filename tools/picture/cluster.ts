@@ -5,6 +5,7 @@ import {
   NoAnswer,
 } from "../../components/cluster/kubernetes-api";
 import { checkCluster, type Cluster, type Report } from "../doctor/doctor";
+import type { Rule } from "./azure";
 
 export interface Service extends Pick<KubernetesObject, "metadata"> {
   readonly spec: { readonly type?: string };
@@ -55,3 +56,23 @@ async function getObjects({ kubeconfig, proxy }: Cluster): Promise<ClusterObject
     })
     .finally(() => api.close());
 }
+
+const nameOf = ({ metadata: { namespace, name } }: Service): string => `${namespace}/${name}`;
+
+/** The cloud provider names rules by the Service's uid. */
+export const serviceOf = ({ name }: Rule, services: readonly Service[]): string | undefined => {
+  const service = services.find(
+    ({ metadata: { uid } }) =>
+      uid !== undefined && name.startsWith(`a${uid.replaceAll("-", "")}`.slice(0, 32)),
+  );
+  return service && nameOf(service);
+};
+
+/** Services that the cloud provider has given no address. */
+export const waitingServices = (services: readonly Service[]): string[] =>
+  services
+    .filter(
+      ({ spec, status }) =>
+        spec.type === "LoadBalancer" && (status?.loadBalancer?.ingress ?? []).length === 0,
+    )
+    .map(nameOf);

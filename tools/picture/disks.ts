@@ -1,6 +1,5 @@
-import type { AzureDisk, AzureResources, VirtualMachine } from "./azure";
+import { type AzureResources, referred, sameId, type VirtualMachine } from "./azure";
 import type { PersistentVolume } from "./cluster";
-import { referred, sameId } from "./ids";
 
 export interface Disk {
   /** The claim of its PersistentVolume, where it has one. */
@@ -49,7 +48,7 @@ export const looseDisks = (
   volumes: readonly PersistentVolume[],
 ): (Disk & { readonly zone: string })[] =>
   disks
-    .filter(({ managedBy }: AzureDisk) => !managedBy)
+    .filter(({ managedBy }) => !managedBy)
     .map(({ id, name, zones = [], sku, properties }) => ({
       zone: zones[0] ?? "",
       ...{ name, label: labelOf(id, volumes) ?? name },

@@ -1,11 +1,18 @@
 import { isOff } from "../../components/azure/state";
 import { named } from "../../components/cluster/cluster-health";
 import { isReady, type KubernetesObject } from "../../components/cluster/kubernetes-api";
-import type { AzureResources, VirtualMachine } from "./azure";
+import { type AzureResources, sameId, type VirtualMachine } from "./azure";
 import type { ClusterAnswer } from "./cluster";
 import { attachedTo, type Disk } from "./disks";
-import { sameId } from "./ids";
-import type { Status } from "./status";
+
+/** How well something is; `unknown` where nobody could be asked. */
+export type Tone = "good" | "warn" | "bad" | "unknown";
+
+/** In a word, which says the same as its colour. */
+export interface Status {
+  readonly tone: Tone;
+  readonly word: string;
+}
 
 export interface Machine {
   readonly name: string;

@@ -1,12 +1,8 @@
-import { type Address, otherAddresses } from "./addresses";
-import type { AzureResources, Subnet as AzureSubnet } from "./azure";
-import { type Balancer, balancersOf } from "./balancers";
-import type { ClusterAnswer } from "./cluster";
+import { type AzureResources, referred, type Subnet as AzureSubnet } from "./azure";
+import { type Address, type Balancer, balancersOf, otherAddresses } from "./balancers";
+import { type ClusterAnswer, waitingServices } from "./cluster";
 import { type Disk, looseDisks } from "./disks";
-import { referred } from "./ids";
-import { type Machine, machinesOf } from "./machines";
-import { type Problem, problemsBeside } from "./problems";
-import type { Status } from "./status";
+import { type Machine, machinesOf, type Status } from "./machines";
 
 /** All that a picture is made of, as it was read. */
 export interface Seen {
@@ -30,6 +26,12 @@ export interface Zone {
   readonly machines: readonly Machine[];
   /** Attached to no machine. */
   readonly disks: readonly Disk[];
+}
+
+/** What is not healthy and is drawn nowhere else. */
+interface Problem {
+  readonly about: string;
+  readonly saw: string;
 }
 
 export interface Picture {
@@ -115,13 +117,52 @@ function statusOf({ report, objects }: ClusterAnswer, problems: number): Status 
   }
   return problems === 0
     ? { tone: "good", word: "healthy" }
-    : { tone: "bad", word: `not healthy: ${problems} ${problems === 1 ? "problem" : "problems"}` };
+    : { tone: "bad", word: `not healthy: ${counted(problems, "problem")}` };
 }
+
+/** Problems of the cluster and of resources, beside those of machines. */
+function problemsBeside(
+  machines: readonly Machine[],
+  balancers: readonly Balancer[],
+  azure: AzureResources,
+  { report, objects }: ClusterAnswer,
+): Problem[] {
+  const ofCluster = report.checks.flatMap(({ name, problems }) =>
+    problems
+      .filter(({ machine }) => !machines.some((one) => one.name === machine))
+      .map(({ machine, saw }): Problem => ({ about: machine ?? name, saw })),
+  );
+  const waiting = waitingServices(objects?.services ?? []).map((about): Problem => ({
+    about,
+    saw: "this Service waits for a load balancer",
+  }));
+  const emptyPools = balancers.flatMap(({ name, pools }) =>
+    pools
+      .filter(({ members }) => members.length === 0)
+      .map((pool): Problem => ({ about: name, saw: `no machine is in its pool ${pool.name}` })),
+  );
+  return [...ofCluster, ...waiting, ...failed(azure), ...emptyPools];
+}
+
+/** Resources that Azure has accepted, and then failed to make or change. */
+const failed = (azure: AzureResources): Problem[] =>
+  [
+    ...azure.interfaces,
+    ...azure.networks,
+    ...azure.gateways,
+    ...azure.addresses,
+    ...azure.balancers,
+    ...azure.disks,
+  ]
+    .filter(({ properties }) => properties.provisioningState === "Failed")
+    .map(({ name }) => ({ about: name, saw: "Azure has failed to make or change it" }));
+
+export const counted = (count: number, word: string): string =>
+  `${count} ${word}${count === 1 ? "" : "s"}`;
 
 /** The picture in one line. */
 export function summaryOf({ zones, balancers, status }: Picture): string {
   const machines = zones.flatMap((zone) => zone.machines);
-  const counted = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
   return [
     counted(machines.length, "machine"),
     counted(zones.length, "zone"),

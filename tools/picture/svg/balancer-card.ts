@@ -1,8 +1,18 @@
 import type { Balancer, BalancerRule } from "../balancers";
+import { counted } from "../model";
 import { type Lane, laneOf, type Point } from "./lanes";
-import { pill } from "./pill";
-import { box, dot, type Drawn, group, path, type Place, text, textSize } from "./shapes";
-import { widthOf } from "./words";
+import {
+  box,
+  dot,
+  type Drawn,
+  group,
+  path,
+  pill,
+  type Place,
+  text,
+  textSize,
+  widthOf,
+} from "./shapes";
 
 const pad = 16;
 
@@ -68,7 +78,7 @@ export function balancerCard(
         const width = Math.min(widthOf(title, { size: textSize, bold: true }), inner.width / 2);
         const after = inner.x + width + 12;
         const count = pool.members.length;
-        const members = `${count} ${count === 1 ? "machine" : "machines"}: ${pool.members.join(", ")}`;
+        const members = `${counted(count, "machine")}: ${pool.members.join(", ")}`;
         return group(title, [
           ...(lane === undefined ? [] : [dot(x, at.y - 4, lane.colour)]),
           text({ ...at, width }, title, {

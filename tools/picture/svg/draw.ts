@@ -2,9 +2,7 @@ import type { Picture } from "../model";
 import { type BalancerCard, balancerCard } from "./balancer-card";
 import { channelOf, drawnLane, gutterOf, type Lane, lanesOf } from "./lanes";
 import { style } from "./palette";
-import { pill, pillWidth } from "./pill";
-import { box, type Drawn, group, pair, type Place, text } from "./shapes";
-import { wrapped } from "./words";
+import { box, type Drawn, group, pair, pill, pillWidth, type Place, text, wrapped } from "./shapes";
 import { type ZoneColumn, zoneColumn } from "./zone-column";
 import { escaped } from "../../shared/xml";
 

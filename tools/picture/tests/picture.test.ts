@@ -1,6 +1,6 @@
 import { pictureOf, type Seen, summaryOf } from "../model";
 import { draw } from "../svg/draw";
-import { widthOf } from "../svg/words";
+import { widthOf } from "../svg/shapes";
 import {
   all,
   type Box,
