@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { damageOf } from "../checkpoint";
+import { testFolder } from "../../../tests/support/test-folder";
 
 let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-checkpoint-"))));
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => (folder = testFolder()));
 
 function damage(text: string): string | undefined {
   const file = join(folder, "dev.json");

@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
 import { account } from "../../local-azure/arm/resources/ids";
 import { attachedEnvironment, type OfficialPlugins } from "../../local-azure/daemon/attachment";
 import { environmentOf, pulumi } from "../pulumi";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const ports = {
   resourceManager: 1,
@@ -137,7 +137,7 @@ it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
 );
 
 it("gives an engine a folder for what plugins leave in clear, and removes it with the run", async () => {
-  const state = mkdtempSync(join(tmpdir(), "zoned-pulumi-"));
+  const state = testFolder();
   const engine = '#!/bin/sh\necho secret > "$TMPDIR/kubeconfig1"; echo "$TMPDIR/kubeconfig1"';
   writeFileSync(join(state, "pulumi"), engine, { mode: 0o755 });
 
@@ -151,5 +151,4 @@ it("gives an engine a folder for what plugins leave in clear, and removes it wit
   const left = stdout.trim();
   expect(dirname(dirname(left))).toBe(state);
   expect(existsSync(dirname(left))).toBe(false);
-  rmSync(state, { recursive: true });
 });

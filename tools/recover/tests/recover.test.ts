@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Ended } from "../../pulumi/pulumi";
 import { unknown } from "../azure";
 import type { Exported, Inputs, PendingOperation, Recorded } from "../deployment";
 import { recover } from "../recover";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
 const groupId = `/subscriptions/${subscription}/resourceGroups/zoned-prod`;
@@ -101,8 +101,7 @@ class Pulumi {
 }
 
 let copies: string;
-beforeEach(() => (copies = mkdtempSync(join(tmpdir(), "zoned-copies-"))));
-afterEach(() => rmSync(copies, { recursive: true }));
+beforeEach(() => (copies = testFolder()));
 
 const recovered = (pulumi: Pulumi, more: object = {}) =>
   recover({ stack: "prod", pulumi: pulumi.run, copies, ...more });
