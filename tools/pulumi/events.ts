@@ -1,4 +1,4 @@
-import { Tail } from "../shared/tail";
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** What an operation did, as the engine reports it. */
 export interface Outcome {
@@ -101,3 +101,87 @@ export class Events {
 /** Whether anything was made, changed or taken away. */
 export const changedAnything = ({ changes }: Outcome): boolean =>
   Object.entries(changes).some(([op, count]) => count > 0 && !noChange.has(op));
+
+/** How the engine prints a step of a preview, and what its event log calls the same. */
+const operations: Readonly<Record<string, string>> = {
+  create: "create",
+  update: "update",
+  delete: "delete",
+  replace: "replace",
+  "create replacement": "create-replacement",
+  "delete original": "delete-replaced",
+  refresh: "refresh",
+};
+
+const stepLine =
+  /^ *\S+ +(?<type>\S+:\S+) (?<name>\S+) (?<operation>[a-z]+(?: replacement| original)?)(\[retain\])? *(\[.*)?$/;
+
+/** Components come and go with what is in them, and providers with their resources. */
+const component = /^(zoned:|pulumi:)/;
+
+const terminalColours = new RegExp(String.raw`${"\u001b"}\[[0-9;]*m`, "g");
+
+/**
+ * The steps that a preview announced, such as `update zoned-dev-nsg`; undefined where none came
+ * before the operation itself.
+ *
+ * Read from what the engine prints: over its preview's event log it writes that of the operation.
+ */
+export function plannedSteps(stdout: string): string[] | undefined {
+  const [, preview, operation] =
+    /^Previewing [^\n]*\n(.*?)^(Updating|Refreshing|Destroying) /ms.exec(
+      stdout.replaceAll(terminalColours, ""),
+    ) ?? [];
+  if (preview === undefined || operation === undefined) return undefined;
+  return preview.split("\n").flatMap((text) => {
+    const { type = "", name, operation: words = "" } = stepLine.exec(text)?.groups ?? {};
+    const step = operations[words];
+    return step === undefined || component.test(type) ? [] : [`${step} ${name}`];
+  });
+}
+
+/** How one writing of a file is distinguished from the next: an event log begins with the time. */
+const headBytes = 64;
+
+/** Reads a file while another process writes it, also when that begins anew. */
+export class Tail {
+  #offset = 0;
+  #head = Buffer.alloc(0);
+
+  constructor(private readonly path: string) {}
+
+  /** The lines that were ended since the last time; none while there is no such file. */
+  lines(): string[] {
+    let file: number;
+    try {
+      file = openSync(this.path, "r");
+    } catch {
+      return [];
+    }
+    try {
+      const { size } = fstatSync(file);
+      const head = Buffer.alloc(Math.min(headBytes, this.#offset, size));
+      readSync(file, head, 0, head.length, 0);
+      if (this.#offset > size || !this.#head.equals(head)) this.#offset = 0;
+      const bytes = Buffer.alloc(size - this.#offset);
+      const got = readSync(file, bytes, 0, bytes.length, this.#offset);
+      const whole = bytes.subarray(0, got).lastIndexOf(0x0a) + 1;
+      if (this.#offset < headBytes) {
+        const seen = Buffer.concat([
+          this.#offset === 0 ? Buffer.alloc(0) : this.#head,
+          bytes.subarray(0, whole),
+        ]);
+        this.#head = seen.subarray(0, headBytes);
+      }
+      this.#offset += whole;
+      return whole === 0
+        ? []
+        : bytes
+            .subarray(0, whole - 1)
+            .toString("utf8")
+            .split("\n");
+    } finally {
+      closeSync(file);
+    }
+  }
+}

@@ -3,9 +3,8 @@ import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 
 import type { Progress } from "../shared/progress";
-import { Tail } from "../shared/tail";
 import { Interrupted } from "../shared/user-error";
-import { Events, type Outcome } from "./events";
+import { Events, type Outcome, Tail } from "./events";
 import { environmentOfRun, following } from "./run-processes";
 
 const followEvery = 200;

@@ -12,6 +12,10 @@ import {
   idOfCreated,
   isInAzure,
   isInFlight,
+  maybeCreated,
+  plannedIn,
+  type Preview,
+  refusalOf,
   subscriptionIn,
   withWhatGoesToo,
 } from "./azure";
@@ -21,13 +25,12 @@ import {
   type Deployment,
   type Exported,
   type Inputs,
+  inputsOf,
   isSameId,
   nameOf,
   type Recorded,
   withCreated,
 } from "./deployment";
-import { inputsOf } from "./inputs";
-import { maybeCreated, plannedIn, type Preview, refusalOf } from "./planned";
 
 export interface RecoverOptions {
   readonly stack: string;

@@ -1,13 +1,12 @@
-import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { changedAnything, Events } from "../events";
+import { changedAnything, Events, plannedSteps } from "../events";
+import { testFolder } from "../../../tests/support/test-folder";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-events-"));
+const folder = testFolder();
 const path = join(folder, "log");
 afterEach(() => rmSync(path, { force: true }));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const metadata = (name: string, op = "create", custom = true) => ({
   metadata: { op, urn: `urn:pulumi:a::b::c::${name}`, new: { custom } },
@@ -92,4 +91,41 @@ it.each([
   [{ same: 1, create: 0 }, false],
 ])("of %j something changed: %s", (changes, changed) => {
   expect(changedAnything({ changes, diagnostics: [], steps: [] })).toBe(changed);
+});
+
+const preview = `Previewing update (prod):
+
+ -- azure-native:compute:VirtualMachine zoned-prod-cp-1-vm delete original 
+ +- azure-native:compute:VirtualMachine zoned-prod-cp-1-vm replace [diff: ~storageProfile,tags]
+ ++ azure-native:compute:VirtualMachine zoned-prod-cp-1-vm create replacement [diff: ~tags]
+ ~  kubernetes:apps/v1:DaemonSetPatch roll-out-kube-proxy update [diff: ~metadata]
+ +  zoned:index:Machine zoned-prod-cp-2 create
+ +  pulumi:providers:kubernetes kubernetes-2 create 
+\u001b[1m -  \u001b[0mkubernetes:core/v1:Secret token delete[retain] 
+    pulumi:pulumi:Stack zoned-prod  
+ ~  azure-native:network:NetworkInterface nic refresh
+Resources:
+    ~ 1 to update
+`;
+
+it("reads the steps that a preview announced, and none of the operation", () => {
+  const update = "Updating (prod):\n\n +  kubernetes:core/v1:Secret other create\n";
+
+  expect(plannedSteps(`${preview}\n\n${update}`)).toEqual([
+    "delete-replaced zoned-prod-cp-1-vm",
+    "replace zoned-prod-cp-1-vm",
+    "create-replacement zoned-prod-cp-1-vm",
+    "update roll-out-kube-proxy",
+    "delete token",
+    "refresh nic",
+  ]);
+});
+
+it("knows of no plan where there was only a preview, or none", () => {
+  expect(plannedSteps(preview)).toBeUndefined();
+  expect(plannedSteps("Updating (prod):\n\n")).toBeUndefined();
+});
+
+it("takes a preview that announces nothing for one", () => {
+  expect(plannedSteps("Previewing destroy (dev):\n\nDestroying (dev):\n")).toEqual([]);
 });
