@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import type { KubernetesApi } from "../../components/cluster/kubernetes-api";
 import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/renewal";
 import { named } from "../../components/cluster/cluster-health";
-import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
+import { type Check, controlPlanesOf, type Expected, type Problem, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 import { wayIn } from "./login";
 
@@ -53,13 +53,10 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
     notAsked: known.length === 0 ? "no Node says until when: pulumi up writes it" : undefined,
     problems: dates.flatMap(({ machine, until, failed }): Problem[] => {
       if (failed !== undefined) return [{ machine, saw: `renewal failed: ${failed}`, fix: log }];
-      if (until === undefined) {
-        return [
-          { machine, saw: "its Node does not say until when they are valid", fix: "pulumi up" },
-        ];
-      }
+      const saw = "its Node does not say until when they are valid";
+      if (until === undefined) return [{ machine, saw, fix: "pulumi up" }];
       const left = validityOf(until, now);
-      return left.days < renewedDays ? [{ machine, saw: left.text, fix: log }] : [];
+      return problemIf(left.days < renewedDays, { machine, saw: left.text, fix: log });
     }),
   };
 }
@@ -92,38 +89,27 @@ export function kubeletCertificates(
         ? ""
         : `; of those that they show it, the first to end is ${until(first).text}`),
     problems: [
-      ...kubelets.flatMap(({ machine, error }): Problem[] => {
+      ...kubelets.flatMap(({ machine, error }) => {
         const [reason] = /x509: [^"\\]*/.exec(error ?? "") ?? [];
-        if (reason === undefined) return [];
-        return [
-          {
-            machine,
-            saw: `the API server does not take its kubelet's: ${reason}`,
-            fix: "pulumi up, which makes another one where it ends and gives it to the machine",
-          },
-        ];
+        return problemIf(reason !== undefined, {
+          machine,
+          saw: `the API server does not take its kubelet's: ${reason}`,
+          fix: "pulumi up, which makes another one where it ends and gives it to the machine",
+        });
       }),
-      ...own.flatMap(({ name, until }): Problem[] =>
-        until.days >= kubeletDays
-          ? []
-          : [
-              {
-                machine: name,
-                saw: `its kubelet's own is ${until.text}`,
-                fix: "pulumi up, which makes another one in its second year and gives it to the machine",
-              },
-            ],
+      ...own.flatMap(({ name, until }) =>
+        problemIf(until.days < kubeletDays, {
+          machine: name,
+          saw: `its kubelet's own is ${until.text}`,
+          fix: "pulumi up, which makes another one in its second year and gives it to the machine",
+        }),
       ),
-      ...ends.flatMap(({ machine, seconds }): Problem[] =>
-        until(seconds).days >= kubeletDays
-          ? []
-          : [
-              {
-                machine,
-                saw: `its kubelet's for the API is ${until(seconds).text}, and should have been renewed by it`,
-                fix: "on that machine, journalctl --unit kubelet says why; kubectl get csr shows its request",
-              },
-            ],
+      ...ends.flatMap(({ machine, seconds }) =>
+        problemIf(until(seconds).days < kubeletDays, {
+          machine,
+          saw: `its kubelet's for the API is ${until(seconds).text}, and should have been renewed by it`,
+          fix: "on that machine, journalctl --unit kubelet says why; kubectl get csr shows its request",
+        }),
       ),
     ],
   };
@@ -148,5 +134,5 @@ export function certificateCheck(
 ): Check {
   const { days, text } = validityOf(validTo, now);
   const observed = `${text}${saw}`;
-  return { name, saw: observed, problems: days < least ? [{ saw: observed, fix }] : [] };
+  return { name, saw: observed, problems: problemIf(days < least, { saw: observed, fix }) };
 }

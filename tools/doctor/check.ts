@@ -33,6 +33,10 @@ export interface Problem {
   readonly fix: string;
 }
 
+/** The problem, where there is one. */
+export const problemIf = (isThere: boolean, problem: Problem): Problem[] =>
+  isThere ? [problem] : [];
+
 export interface Check {
   readonly name: string;
   /** What was seen. */

@@ -4,7 +4,7 @@ import {
   notReady,
   staticPodProblems,
 } from "../../components/cluster/cluster-health";
-import { type Check, controlPlanesOf, type Expected } from "./check";
+import { type Check, controlPlanesOf, type Expected, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 
 const quotaShare = 0.8;
@@ -41,18 +41,13 @@ const etcdctl = (name: string, command: string): string =>
 export const etcdWrite = (state: ClusterState): Check => ({
   name: "etcd takes writes",
   saw: "the Lease kube-system/zoned-health-check was renewed",
-  problems:
-    state.writeError === undefined
-      ? []
-      : [
-          {
-            saw: state.writeError,
-            fix: `if it is out of space: ${etcdctl(
-              etcdPods(state)[0]?.metadata.name ?? "etcd-NODE",
-              "alarm list",
-            )}, then compact, defrag and alarm disarm`,
-          },
-        ],
+  problems: problemIf(state.writeError !== undefined, {
+    saw: state.writeError ?? "",
+    fix: `if it is out of space: ${etcdctl(
+      etcdPods(state)[0]?.metadata.name ?? "etcd-NODE",
+      "alarm list",
+    )}, then compact, defrag and alarm disarm`,
+  }),
 });
 
 /**
@@ -76,20 +71,16 @@ export function etcdMembers(expected: Expected, state: ClusterState): Check {
       `${ready.length} of ${names.length} are ready: no learner, data not corrupt, a leader seen ` +
       "(the member list itself can only be asked on a machine, see docs/doctor.md)",
     problems: [
-      ...(ready.length < names.length
-        ? [
-            {
-              saw:
-                `${ready.length} of ${names.length} are ready, ` +
-                (spare < 0
-                  ? "which is no majority"
-                  : spare === 0
-                    ? "and one less is no majority"
-                    : `and ${spare} more may fail`),
-              fix: `see the control planes above, and ${list}`,
-            },
-          ]
-        : []),
+      ...problemIf(ready.length < names.length, {
+        saw:
+          `${ready.length} of ${names.length} are ready, ` +
+          (spare < 0
+            ? "which is no majority"
+            : spare === 0
+              ? "and one less is no majority"
+              : `and ${spare} more may fail`),
+        fix: `see the control planes above, and ${list}`,
+      }),
       ...unexpected.map(({ metadata: { name } }) => ({
         saw: `${name} is the etcd of no control plane of this stack`,
         fix: `${list}; if its machine is gone: etcdctl member remove, with the id from that list`,
@@ -109,15 +100,10 @@ export function etcdVersions(state: ClusterState): Check {
     name: "etcd version",
     saw: versions.join(", "),
     notAsked: versions.includes(undefined) ? "an image of etcd names no version" : undefined,
-    problems:
-      versions.length > 1
-        ? [
-            {
-              saw: members.map(({ name, version }) => `${name} is ${version}`).join(", "),
-              fix: "run pulumi up until the upgrade has ended",
-            },
-          ]
-        : [],
+    problems: problemIf(versions.length > 1, {
+      saw: members.map(({ name, version }) => `${name} is ${version}`).join(", "),
+      fix: "run pulumi up until the upgrade has ended",
+    }),
   };
 }
 
@@ -140,14 +126,9 @@ export function etcdSize(expected: Expected, state: ClusterState): Check {
       state.storageBytes === undefined
         ? "the API server's metrics have no apiserver_storage_size_bytes"
         : undefined,
-    problems:
-      share > quotaShare
-        ? [
-            {
-              saw: `${used}: at its quota etcd takes no more writes`,
-              fix: `delete what is not needed (events, old custom resources), then on each member in turn: ${etcdctl(`etcd-${first}`, "defrag")}`,
-            },
-          ]
-        : [],
+    problems: problemIf(share > quotaShare, {
+      saw: `${used}: at its quota etcd takes no more writes`,
+      fix: `delete what is not needed (events, old custom resources), then on each member in turn: ${etcdctl(`etcd-${first}`, "defrag")}`,
+    }),
   };
 }

@@ -1,4 +1,4 @@
-import type { Check, Expected } from "./check";
+import { type Check, type Expected, problemIf } from "./check";
 
 /** What the API server that answered says of whose tokens people log in by. */
 export interface IssuerState {
@@ -43,17 +43,12 @@ export function login(issuer: string, { keysAt, failedAt = 0, refused }: IssuerS
       flaw === undefined && keysAt === undefined
         ? `nobody has logged in since the API server that answered has started, which asks ${issuer} for its keys then`
         : undefined,
-    problems:
-      flaw === undefined
-        ? []
-        : [
-            {
-              saw: flaw,
-              fix:
-                `see if control planes reach ${new URL(issuer).host} (docs/firewall.md), and what the log of kube-apiserver ` +
-                "says of oidc; until then the output kubeconfig is the way in",
-            },
-          ],
+    problems: problemIf(flaw !== undefined, {
+      saw: flaw ?? "",
+      fix:
+        `see if control planes reach ${new URL(issuer).host} (docs/firewall.md), and what the log of kube-apiserver ` +
+        "says of oidc; until then the output kubeconfig is the way in",
+    }),
   };
 }
 

@@ -3,7 +3,7 @@ import { drainMark, excluded } from "../../components/cluster/drain";
 import { eventCordon } from "../../components/cluster/turns";
 import { named, nodeProblems } from "../../components/cluster/cluster-health";
 import { controlPlaneMark } from "../../components/settings/topology";
-import { type Check, controlPlanesOf, type Expected } from "./check";
+import { type Check, controlPlanesOf, type Expected, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 
 export function nodes(expected: Expected, state: ClusterState): Check {
@@ -19,7 +19,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "pulumi up, which makes a machine anew that Azure no longer has, or that runs without a Node; an only control plane makes its Node when it starts: az vm restart"
+              ? "pulumi up, which makes a machine anew that Azure no longer has, or that runs without a Node beside a control plane that has one; any other makes its Node when it starts: az vm restart"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),
@@ -92,30 +92,18 @@ export function versions(expected: Expected, state: ClusterState): Check {
         saw: `its kubelet, ${spoken(version)}, is newer than the API server ${spoken(oldest!.version)} of ${oldest!.machine}, which Kubernetes does not support`,
         fix: "upgrade all control planes first: pulumi up",
       })),
-      ...(span > 1
-        ? [
-            {
-              saw: `more than one minor version lies between the oldest and the newest: ${running}`,
-              fix: "replace the machines that are behind: pulumi up",
-            },
-          ]
-        : []),
-      ...(byVersion.size > 1
-        ? [
-            {
-              saw: `an upgrade has not finished: ${running}`,
-              fix: "pulumi up continues it",
-            },
-          ]
-        : []),
-      ...(byVersion.size === 1 && planned && !byVersion.has(planned)
-        ? [
-            {
-              saw: `the cluster runs ${running}, and the last pulumi up that ended well had ${planned}`,
-              fix: "pulumi up",
-            },
-          ]
-        : []),
+      ...problemIf(span > 1, {
+        saw: `more than one minor version lies between the oldest and the newest: ${running}`,
+        fix: "replace the machines that are behind: pulumi up",
+      }),
+      ...problemIf(byVersion.size > 1, {
+        saw: `an upgrade has not finished: ${running}`,
+        fix: "pulumi up continues it",
+      }),
+      ...problemIf(byVersion.size === 1 && planned !== undefined && !byVersion.has(planned), {
+        saw: `the cluster runs ${running}, and the last pulumi up that ended well had ${planned}`,
+        fix: "pulumi up",
+      }),
     ],
   };
 }

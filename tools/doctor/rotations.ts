@@ -2,71 +2,76 @@ import { nameOf as nameOfAuthority } from "../../components/kubeadm/certificate-
 import { nameOf as nameOfKey } from "../../components/kubeadm/encryption";
 import { nameOf as nameOfAccountsKey } from "../../components/kubeadm/service-account-keys";
 import { isRewriting, only, type RotationState } from "../../components/kubeadm/rotation";
-import type { Check, Expected } from "./check";
+import { type Check, type Expected, problemIf } from "./check";
 
-/** Whether a change of the CAs is under way, by what the last update that ended well left. */
-export function certificateAuthorities({ cas = only(1) }: Expected): Check {
-  const { first, rest } = named(cas, nameOfAuthority);
-  const problem = isRewriting(cas)
-    ? `their change has not finished: ${first} signs, and ${rest} is still trusted`
-    : `their change has not finished: ${first} still signs, and ${rest} is trusted as well`;
+/** What is said of one that is changed stage by stage: of the first of its keys, and of the others. */
+interface Words {
+  readonly name: string;
+  readonly nameOf: (key: number) => string;
+  readonly whose: "its" | "their";
+  readonly well: (first: string) => string;
+  /** Before the new one has taken the place of the old one, and after it. */
+  readonly before: (first: string, rest: string) => string;
+  readonly after: (first: string, rest: string) => string;
+  readonly fix: string;
+}
+
+const authorities: Words = {
+  name: "certificate authorities",
+  nameOf: nameOfAuthority,
+  whose: "their",
+  well: (first) => `${first} signs, and no other is trusted`,
+  before: (first, rest) => `${first} still signs, and ${rest} is trusted as well`,
+  after: (first, rest) => `${first} signs, and ${rest} is still trusted`,
+  fix: "restart pods of your own that ask the API, then pulumi up, and again until it says nothing of the CAs",
+};
+
+const encryption: Words = {
+  name: "key of Secrets",
+  nameOf: nameOfKey,
+  whose: "its",
+  well: (first) => `${first} encrypts all of them`,
+  before: (first, rest) => `${first} is still in use, and the API servers read ${rest} as well`,
+  after: (first, rest) => `${first} took all of them, and the API servers still read ${rest}`,
+  fix: "pulumi up, and again until it says nothing of the key",
+};
+
+const accounts: Words = {
+  name: "key of service accounts",
+  nameOf: nameOfAccountsKey,
+  whose: "its",
+  well: (first) => `${first} signs tokens, and those of no other are admitted`,
+  before: (first, rest) => `${first} still signs, and tokens of ${rest} are admitted as well`,
+  after: (first, rest) => `${first} signs, and tokens of ${rest} are still admitted`,
+  fix: "pulumi up, which says until when tokens of the key before may be in use, and again until it says nothing of the key",
+};
+
+/** Whether a change is under way, by what the last update that ended well left: once it has ended there is one alone. */
+function checked(state: RotationState, { name, nameOf, whose, fix, ...says }: Words): Check {
+  const [first = "", ...others] = state.keys.map(nameOf);
+  const stage = says[isRewriting(state) ? "after" : "before"](first, others.join(", "));
   return {
-    name: "certificate authorities",
-    saw: `${first} signs, and no other is trusted`,
-    problems: problemsOf(
-      cas,
-      problem,
-      "restart pods of your own that ask the API, then pulumi up, and again until it says nothing of the CAs",
-    ),
+    name,
+    saw: says.well(first),
+    problems: problemIf(others.length > 0, {
+      saw: `${whose} change has not finished: ${stage}`,
+      fix,
+    }),
   };
 }
 
-/** Whether a change of the key of Secrets is under way, by what the last update that ended well left. */
+export const certificateAuthorities = ({ cas = only(1) }: Expected): Check =>
+  checked(cas, authorities);
+
+export const serviceAccountKey = ({ serviceAccountKeys = only(1) }: Expected): Check =>
+  checked(serviceAccountKeys, accounts);
+
 export function encryptionKeyGeneration({ encryptionKeys }: Expected): Check {
-  const name = "key of Secrets";
+  const { name } = encryption;
   if (encryptionKeys === undefined) {
     return { name, saw: "", problems: [], notAsked: "the outputs name none" };
   }
-  const { first, rest } = named(encryptionKeys, nameOfKey);
-  const problem = isRewriting(encryptionKeys)
-    ? `its change has not finished: ${first} took all of them, and the API servers still read ${rest}`
-    : `its change has not finished: ${first} is still in use, and the API servers read ${rest} as well`;
-  return {
-    name,
-    saw:
-      encryptionKeys.keys[0] === 0
-        ? "none, as encryptionKeyGeneration 0 says"
-        : `${first} encrypts all of them`,
-    problems: problemsOf(
-      encryptionKeys,
-      problem,
-      "pulumi up, and again until it says nothing of the key",
-    ),
-  };
+  const check = checked(encryptionKeys, encryption);
+  const isNone = encryptionKeys.keys[0] === 0;
+  return isNone ? { ...check, saw: "none, as encryptionKeyGeneration 0 says" } : check;
 }
-
-/** Whether a change of the key of service accounts is under way, by what the last update that ended well left. */
-export function serviceAccountKey({ serviceAccountKeys = only(1) }: Expected): Check {
-  const { first, rest } = named(serviceAccountKeys, nameOfAccountsKey);
-  const problem = isRewriting(serviceAccountKeys)
-    ? `its change has not finished: ${first} signs, and tokens of ${rest} are still admitted`
-    : `its change has not finished: ${first} still signs, and tokens of ${rest} are admitted as well`;
-  return {
-    name: "key of service accounts",
-    saw: `${first} signs tokens, and those of no other are admitted`,
-    problems: problemsOf(
-      serviceAccountKeys,
-      problem,
-      "pulumi up, which says until when tokens of the key before may be in use, and again until it says nothing of the key",
-    ),
-  };
-}
-
-function named({ keys }: RotationState, nameOf: (key: number) => string) {
-  const [first = "", ...others] = keys.map(nameOf);
-  return { first, rest: others.join(", ") };
-}
-
-/** A change has finished once there is one key alone. */
-const problemsOf = ({ keys }: RotationState, saw: string, fix: string): Check["problems"] =>
-  keys.length === 1 ? [] : [{ saw, fix }];

@@ -1,4 +1,4 @@
-import type { Check, Expected } from "./check";
+import { type Check, type Expected, problemIf } from "./check";
 import type { ClusterState, SnapshotReport } from "./cluster-state";
 
 /** A single one may fail, and the next is a little late. */
@@ -44,13 +44,9 @@ export function snapshots(
   return {
     name,
     saw: `the newest is ${newest}${failure}`,
-    problems: isOverdue
-      ? [
-          {
-            saw: `${time === undefined ? newest : `the newest is ${newest}`}, and one is due every ${every}${failure}`,
-            fix: "on each control plane, journalctl --unit zoned-etcd-snapshot says why; systemctl start zoned-etcd-snapshot tries again",
-          },
-        ]
-      : [],
+    problems: problemIf(isOverdue, {
+      saw: `${time === undefined ? newest : `the newest is ${newest}`}, and one is due every ${every}${failure}`,
+      fix: "on each control plane, journalctl --unit zoned-etcd-snapshot says why; systemctl start zoned-etcd-snapshot tries again",
+    }),
   };
 }

@@ -1,6 +1,6 @@
 import { named, notReady } from "../../components/cluster/cluster-health";
 import type { KubernetesObject } from "../../components/cluster/kubernetes-api";
-import { type Check, controlPlanesOf, type Expected, type Problem } from "./check";
+import { type Check, controlPlanesOf, type Expected, type Problem, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 
 const zoneLabel = "topology.kubernetes.io/zone";
@@ -47,23 +47,18 @@ export function diskZones({ machines }: Expected, { nodes, daemonSets }: Cluster
       const label = node?.metadata.labels?.[diskZoneLabel];
       if (node === undefined || label === zone) return [];
       const ofPod = `-l app=${diskDriver} --field-selector spec.nodeName=${name}`;
-      if (label === undefined) {
-        return [
-          {
-            machine: name,
-            saw: `its kubelet has not registered the disk driver, so that no disk is attached there`,
-            fix: `kubectl -n kube-system describe pod ${ofPod}; its containers' logs say why`,
-          },
-        ];
-      }
-      return [
-        {
-          machine: name,
-          saw: `the disk driver has registered there with the zone ${label || "(none)"}, expected ${zone}: disks of its zone cannot be used on it`,
-          // The kubelet refuses another zone than the one that the label has.
-          fix: `kubectl label node ${name} ${diskZoneLabel}-; kubectl -n kube-system delete pod ${ofPod}`,
-        },
-      ];
+      const problem =
+        label === undefined
+          ? {
+              saw: `its kubelet has not registered the disk driver, so that no disk is attached there`,
+              fix: `kubectl -n kube-system describe pod ${ofPod}; its containers' logs say why`,
+            }
+          : {
+              saw: `the disk driver has registered there with the zone ${label || "(none)"}, expected ${zone}: disks of its zone cannot be used on it`,
+              // The kubelet refuses another zone than the one that the label has.
+              fix: `kubectl label node ${name} ${diskZoneLabel}-; kubectl -n kube-system delete pod ${ofPod}`,
+            };
+      return [{ machine: name, ...problem }];
     }),
   };
 }
@@ -79,15 +74,10 @@ export function controlPlaneSpread(expected: Expected, state: ClusterState): Che
     name: "control planes over zones",
     saw: `${names.length} in ${used.join(", ")}`,
     notAsked: withoutZones(state),
-    problems:
-      used.length < wanted
-        ? [
-            {
-              saw: `${names.length} in ${used.length} of ${wanted} zones (${used.join(", ")}): a zone that fails takes more of them than it should`,
-              fix: "see the zones of Nodes above; zones in the settings say where control planes are",
-            },
-          ]
-        : [],
+    problems: problemIf(used.length < wanted, {
+      saw: `${names.length} in ${used.length} of ${wanted} zones (${used.join(", ")}): a zone that fails takes more of them than it should`,
+      fix: "see the zones of Nodes above; zones in the settings say where control planes are",
+    }),
   };
 }
 
@@ -100,21 +90,15 @@ export function dnsSpread(state: ClusterState): Check {
     name: "CoreDNS over zones",
     saw: `${ready.length} pods in ${zones.join(", ")}`,
     notAsked: withoutZones(state),
-    problems:
-      ready.length === 0
-        ? [
-            {
-              saw: "no pod of CoreDNS is ready, so that no name resolves in the cluster",
-              fix: "kubectl -n kube-system describe deployment coredns",
-            },
-          ]
-        : zones.length < wanted
-          ? [
-              {
-                saw: `all ${ready.length} ready pods are in ${zones.join(", ")}: without that zone no name resolves`,
-                fix: "kubectl -n kube-system rollout restart deployment coredns",
-              },
-            ]
-          : [],
+    problems: [
+      ...problemIf(ready.length === 0, {
+        saw: "no pod of CoreDNS is ready, so that no name resolves in the cluster",
+        fix: "kubectl -n kube-system describe deployment coredns",
+      }),
+      ...problemIf(ready.length > 0 && zones.length < wanted, {
+        saw: `all ${ready.length} ready pods are in ${zones.join(", ")}: without that zone no name resolves`,
+        fix: "kubectl -n kube-system rollout restart deployment coredns",
+      }),
+    ],
   };
 }

@@ -1,11 +1,16 @@
+import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
 import { certificateCheck, kubeletCertificates, renewals } from "../certificates";
-import type { Expected } from "../check";
-import { checksOf } from "../doctor";
+import type { Check, Expected } from "../check";
+import { checkCluster, checksOf } from "../doctor";
+import { issuerIn, type IssuerState } from "../login";
+import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "../rotations";
+import { snapshots } from "../snapshots";
 import {
   ago,
   healthyCluster,
   type FakeClusterState,
   now,
+  serveCluster,
   threeByThree,
 } from "./support/cluster-state";
 
@@ -237,47 +242,44 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
     (state) => (state.dnsPods = []),
     [/^CoreDNS over zones: no pod of CoreDNS is ready/],
   ],
-  [
-    "a Node that somebody has cordoned",
-    (state) => (ofMachine(state.nodes, "cp-2").spec!.unschedulable = true),
-    [/^cordons: cp-2: its Node is cordoned, not by this program$/],
-  ],
-  [
-    "that a Node which an update drains was cordoned before, not by it",
+  ...(
+    [
+      ["a Node that somebody has cordoned", {}, /not by this program$/],
+      [
+        "that a Node which an update drains was cordoned before, not by it",
+        { "zoned/drained": "excluded" },
+        /not by this program$/,
+      ],
+      [
+        "a Node that an unfinished update has cordoned",
+        { "zoned/drained": "unschedulable excluded" },
+        /by a pulumi up that has not finished/,
+      ],
+      [
+        "a Node that an upgrade has cordoned",
+        { "zoned/cordoned-for-upgrade": "1.36.4" },
+        /by a pulumi up that has not finished/,
+      ],
+      [
+        "a Node that its machine has cordoned for an event of Azure",
+        { "zoned/cordoned-for-maintenance": "an id" },
+        /for an event of Azure/,
+      ],
+      [
+        "a Node that kured has cordoned for a reboot",
+        { "weave.works/kured-reboot-in-progress": "2026-11-23T02:00:00Z" },
+        /by kured, for a reboot since 2026-11-23T02:00:00Z$/,
+      ],
+    ] as const
+  ).map(([title, annotations, by]): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
+    title,
     (state) => {
       const node = ofMachine(state.nodes, "cp-2");
       node.spec!.unschedulable = true;
-      Object.assign(node.metadata.annotations!, { "zoned/drained": "excluded" });
+      Object.assign(node.metadata.annotations!, annotations);
     },
-    [/^cordons: cp-2: its Node is cordoned, not by this program$/],
-  ],
-  [
-    "a Node that an unfinished update has cordoned",
-    (state) => {
-      const node = ofMachine(state.nodes, "cp-2");
-      node.spec!.unschedulable = true;
-      Object.assign(node.metadata.annotations!, { "zoned/drained": "unschedulable excluded" });
-    },
-    [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
-  ],
-  [
-    "a Node that an upgrade has cordoned",
-    (state) => {
-      const node = ofMachine(state.nodes, "cp-2");
-      node.spec!.unschedulable = true;
-      Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-upgrade": "1.36.4" });
-    },
-    [/^cordons: cp-2: its Node is cordoned by a pulumi up that has not finished/],
-  ],
-  [
-    "a Node that its machine has cordoned for an event of Azure",
-    (state) => {
-      const node = ofMachine(state.nodes, "cp-2");
-      node.spec!.unschedulable = true;
-      Object.assign(node.metadata.annotations!, { "zoned/cordoned-for-maintenance": "an id" });
-    },
-    [/^cordons: cp-2: its Node is cordoned for an event of Azure/],
-  ],
+    [new RegExp(`^cordons: cp-2: its Node is cordoned,? ${by.source}`)],
+  ]),
   [
     "a control plane whose Node was deleted and came back without its role",
     (state) => {
@@ -286,16 +288,6 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
       ];
     },
     [/^Nodes: cp-2: its Node has not the role of a control plane, /],
-  ],
-  [
-    "a Node that kured has cordoned for a reboot",
-    (state) => {
-      const node = ofMachine(state.nodes, "cp-2");
-      node.spec!.unschedulable = true;
-      const since = "2026-11-23T02:00:00Z";
-      Object.assign(node.metadata.annotations!, { "weave.works/kured-reboot-in-progress": since });
-    },
-    [/^cordons: cp-2: its Node is cordoned by kured, for a reboot since 2026-11-23T02:00:00Z$/],
   ],
   ...["MemoryPressure", "DiskPressure", "PIDPressure"].map(
     (type): [string, (state: FakeClusterState) => unknown, RegExp[]] => [
@@ -451,4 +443,204 @@ it.each([
 
   expect(check.problems).toHaveLength(count);
   expect(check.saw).toBe(saw);
+});
+
+describe("a change of keys", () => {
+  const stages = [only(1)];
+  for (let stage = 1; stage <= 3; stage += 1) stages.push(nextKeys(stages.at(-1)!, 2));
+
+  it.each<[string, (state: RotationState) => Check, readonly string[]]>([
+    [
+      "the CAs",
+      (cas) => certificateAuthorities({ ...threeByThree, cas }),
+      [
+        "CA 1 signs, and no other is trusted",
+        "their change has not finished: CA 1 still signs, and CA 2 is trusted as well",
+        "their change has not finished: CA 2 signs, and CA 1 is still trusted",
+        "CA 2 signs, and no other is trusted",
+      ],
+    ],
+    [
+      "the key of Secrets",
+      (encryptionKeys) => encryptionKeyGeneration({ ...threeByThree, encryptionKeys }),
+      [
+        "key 1 encrypts all of them",
+        "its change has not finished: key 1 is still in use, and the API servers read key 2 as well",
+        "its change has not finished: key 2 took all of them, and the API servers still read key 1",
+        "key 2 encrypts all of them",
+      ],
+    ],
+    [
+      "the key of service accounts",
+      (serviceAccountKeys) => serviceAccountKey({ ...threeByThree, serviceAccountKeys }),
+      [
+        "service account key 1 signs tokens, and those of no other are admitted",
+        "its change has not finished: service account key 1 still signs, and tokens of service account key 2 are admitted as well",
+        "its change has not finished: service account key 2 signs, and tokens of service account key 1 are still admitted",
+        "service account key 2 signs tokens, and those of no other are admitted",
+      ],
+    ],
+  ])("of %s is said at each stage not to have finished", (_, check, said) => {
+    const checks = stages.map(check);
+
+    expect(checks.map(({ saw, problems }) => problems[0]?.saw ?? saw)).toEqual(said);
+    expect(checks.map(({ problems }) => problems.length)).toEqual([0, 1, 1, 0]);
+  });
+
+  it("takes outputs without CAs and keys of service accounts for those of the first ones", () => {
+    const { saw } = certificateAuthorities(threeByThree);
+
+    expect(saw).toMatch(/^CA 1 signs/);
+    expect(serviceAccountKey(threeByThree).saw).toMatch(/^service account key 1 signs/);
+  });
+
+  it("says that no key encrypts Secrets, and is not asked where the outputs name none", () => {
+    const ofKeys = (encryptionKeys?: RotationState) =>
+      encryptionKeyGeneration({ ...threeByThree, encryptionKeys });
+
+    expect(ofKeys(only(0))).toMatchObject({
+      saw: "none, as encryptionKeyGeneration 0 says",
+      problems: [],
+    });
+    expect(ofKeys().notAsked).toBe("the outputs name none");
+  });
+});
+
+describe("the login of people", () => {
+  const issuer = "https://login.microsoftonline.com/a-tenant/v2.0";
+  const withIssuer: Expected = { ...threeByThree, issuer };
+
+  const login = (state: IssuerState, of = withIssuer) =>
+    checksOf(of, { ...healthyCluster(), issuer: state }).find(
+      ({ name }) => name === "login of people",
+    );
+
+  it("is not looked at where nobody's tokens are admitted", () => {
+    expect(login({ refused: 3 }, threeByThree)).toBeUndefined();
+  });
+
+  it("passes with an API server that has the issuer's keys, whatever it has refused", () => {
+    const check = login({ keysAt: 1_795_791_864, failedAt: 1_795_791_800, refused: 3 });
+
+    expect(check).toMatchObject({ notAsked: undefined, problems: [] });
+    expect(check!.saw).toBe(`the API server has the keys of ${issuer}, of 2026-11-27T15:04:24Z`);
+  });
+
+  it("says nothing where nobody has tried", () => {
+    expect(login({ refused: 0 })).toMatchObject({
+      notAsked: expect.stringContaining("nobody has logged in"),
+      problems: [],
+    });
+  });
+
+  it.each<[string, IssuerState, RegExp]>([
+    ["that never had the keys", { refused: 2 }, /refused 2 tokens, and has never had the keys/],
+    [
+      "that gets no newer keys",
+      { keysAt: 1_795_791_800, failedAt: 1_795_791_864, refused: 0 },
+      /in vain for its keys, at 2026-11-27T15:04:24Z/,
+    ],
+  ])("fails with an API server %s, and names the way in that is left", (_, state, saw) => {
+    expect(login(state)!.problems).toEqual([
+      {
+        saw: expect.stringMatching(saw),
+        fix: expect.stringMatching(/reach login\.microsoftonline\.com .* output kubeconfig/),
+      },
+    ]);
+  });
+
+  it("reads the metrics of an API server", () => {
+    const name = "apiserver_authentication_jwt_authenticator_";
+    const labels = (result: string) => `{apiserver_id_hash="sha256:7",result="${result}"}`;
+    const lines = [
+      `${name}jwks_fetch_last_timestamp_seconds${labels("failure")} 1.795791800e+09`,
+      `${name}jwks_fetch_last_timestamp_seconds${labels("success")} 1.795791864e+09`,
+      `${name}latency_seconds_count${labels("failure")} 25`,
+      `${name}latency_seconds_count${labels("success")} 6`,
+    ];
+
+    expect(issuerIn(lines.join("\n"))).toEqual({
+      ...{ keysAt: 1_795_791_864, failedAt: 1_795_791_800, refused: 25 },
+    });
+  });
+
+  it("says until when the certificate is the way in that is left", async () => {
+    const api = await serveCluster({ current: healthyCluster() });
+    const sawOf = async (cluster: Expected) =>
+      (await checkCluster({ ...cluster, kubeconfig: api.kubeconfig })).checks.find(
+        ({ name }) => name === "admin certificate",
+      )!.saw;
+
+    const [said, plain] = [await sawOf(withIssuer), await sawOf(threeByThree)];
+
+    api.close();
+    expect(plain).toMatch(/^valid until \d{4}-\d\d-\d\d, 36\d days$/);
+    expect(said).toBe(`${plain}, the way in when ${issuer} does not answer`);
+  });
+});
+
+describe("the newest snapshot of etcd", () => {
+  const hour = 3600;
+
+  const look = (snapshot: FakeClusterState["snapshot"], etcdBackups: string | undefined = "1h") =>
+    snapshots({ ...threeByThree, etcdBackups }, { ...healthyCluster(), snapshot });
+
+  const made = (seconds: number) => ({ ...healthyCluster().snapshot, time: ago(seconds) });
+
+  it.each([
+    ["1h", 3 * hour, 0],
+    ["1h", 3 * hour + 1, 1],
+    ["30m", 90 * 60, 0],
+    ["30m", 2 * hour, 1],
+    ["24h", 71 * hour, 0],
+  ])("of a snapshot every %s, one %d s ago makes %d problems", (every, seconds, problems) => {
+    expect(look(made(seconds), every).problems).toHaveLength(problems);
+  });
+
+  it("says how old the newest is, and why there was none since", () => {
+    const failed = {
+      failed: ago(60),
+      error: "cp-1: https://backups refuses this machine's identity",
+    };
+
+    const { problems } = look({ ...made(5 * hour), ...failed });
+
+    expect(problems[0]!.saw).toBe(
+      "the newest is 5 h old: 20261124T215500Z-42.db of cp-2, 3.0 MiB, in https://backups.blob.core.windows.net/etcd, " +
+        "and one is due every 1h; 1 min ago one failed on cp-1: https://backups refuses this machine's identity",
+    );
+    expect(problems[0]!.fix).toContain("systemctl start zoned-etcd-snapshot");
+  });
+
+  it("is content with one that failed while the newest is young, and mentions it", () => {
+    const { saw, problems } = look({ ...made(hour), failed: ago(60), error: "cp-1: no answer" });
+
+    expect(problems).toEqual([]);
+    expect(saw).toMatch(/^the newest is 60 min old: .*; 1 min ago one failed on cp-1: no answer$/);
+  });
+
+  it.each([
+    ["none was tried", undefined, /^none was made, and one is due every 1h$/],
+    [
+      "none has succeeded",
+      { failed: ago(60), error: "cp-1: no answer" },
+      /^none was made, and one is due every 1h; 1 min ago one failed on cp-1: no answer$/,
+    ],
+    [
+      "its time cannot be read",
+      { ...made(0), time: "yesterday" },
+      /^the newest is an unknown time old: .*, and one is due every 1h$/,
+    ],
+  ])("reports that %s", (_, snapshot, saw) => {
+    expect(look(snapshot).problems[0]!.saw).toMatch(saw);
+  });
+
+  it("asks nothing where etcd is not to be saved", () => {
+    const check = snapshots(
+      { ...threeByThree, etcdBackups: undefined },
+      { ...healthyCluster(), snapshot: undefined },
+    );
+
+    expect(check).toMatchObject({ notAsked: "etcdBackups is not set", problems: [] });
+  });
 });
