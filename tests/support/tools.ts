@@ -2,6 +2,8 @@ import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
+import { checkout } from "../../tools/shared/checkout";
+
 /** A real tool that `npm test` has built, by its path. */
 export function built(name: string): string {
   const folder = process.env["ZONED_BINARIES"];
@@ -46,6 +48,19 @@ export const run = (
       if (typeof code === "number") resolve({ code, stdout, stderr });
       else reject(error);
     });
+  });
+
+/** Runs an npm command with these programs first on its PATH, and no proxy on the way to this host. */
+export const runCommand = (
+  programs: string,
+  words: readonly string[],
+  variables: NodeJS.ProcessEnv = {},
+): Promise<Outcome> =>
+  run(process.execPath, [join(checkout, "tools/cli/zoned.cjs"), ...words], {
+    ...process.env,
+    PATH: [programs, process.env["PATH"]].join(delimiter),
+    ...{ NO_PROXY: "localhost,127.0.0.1", no_proxy: "localhost,127.0.0.1" },
+    ...variables,
   });
 
 /** What a program prints, and an error with its own words when it fails. */

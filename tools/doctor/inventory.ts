@@ -1,5 +1,6 @@
 import { KubernetesApi, KubernetesObject } from "../../components/cluster/kubernetes-api";
 import { controlPlaneMark } from "../../components/settings/topology";
+import { markdownTable } from "../shared/columns";
 import type { Workload } from "./cluster-state";
 import type { Cluster } from "./doctor";
 
@@ -40,11 +41,6 @@ export async function getInventory({ kubeconfig, proxy }: Cluster): Promise<Inve
   return { nodes, daemonSets, deployments, storageClasses };
 }
 
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string[] =>
-  [head, head.map(() => "---"), ...rows].map(
-    (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`,
-  );
-
 /** A condition that a healthy node does not have, with its message. */
 const unusual = ({ status }: Node): string =>
   (status?.conditions ?? [])
@@ -80,14 +76,14 @@ const workloadRow =
 export const inventoryLines = (inventory: Inventory): string[] => [
   "## Nodes",
   "",
-  ...table(
+  markdownTable(
     "name,role,zone,size,kubelet,OS,kernel,container runtime,created,conditions".split(","),
     inventory.nodes.map(nodeRow),
   ),
   "",
   "## Workloads",
   "",
-  ...table(
+  markdownTable(
     ["kind", "name", "ready", "images"],
     [
       ...inventory.daemonSets.map(workloadRow("DaemonSet")),
@@ -97,7 +93,7 @@ export const inventoryLines = (inventory: Inventory): string[] => [
   "",
   "## StorageClasses",
   "",
-  ...table(
+  markdownTable(
     ["name", "provisioner", "parameters"],
     inventory.storageClasses.map(({ metadata, provisioner, parameters = {} }) => [
       metadata.name,

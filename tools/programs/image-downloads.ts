@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -56,8 +56,7 @@ export async function downloadFromImage(
     // A later layer's file replaces an earlier one's, and a program usually is in the last.
     for (const { digest } of layers.toReversed()) {
       const url = `${repository}/blobs/${digest}`;
-      const hash = await save(url, layer, step, signal, `${program}'s image`);
-      verify(url, hash, hexOf(digest));
+      verify(url, await save(url, layer, step, signal, `${program}'s image`), hexOf(digest));
       if (await isTaken(program, layer, draft, signal)) {
         await rename(draft, join(folder, program));
         return;
@@ -81,7 +80,7 @@ async function layersOf(
   }));
   const expected = reference.startsWith("sha256:") ? reference : digest;
   if (expected === null) throw new NoAnswer(`${url}: the registry says no digest`);
-  verify(url, createHash("sha256").update(text).digest("hex"), hexOf(expected));
+  verify(url, hash("sha256", text), hexOf(expected));
   const found = JSON.parse(text) as Index | Manifest;
   if ("layers" in found) return found.layers;
   const ours = found.manifests.find(

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import {
   accessSync,
   constants,
@@ -16,6 +16,7 @@ import { makeFolder, reasonOf } from "../shared/files";
 import { holderOf, tryLock } from "../shared/lock";
 import { pause } from "../shared/pause";
 import type { Progress } from "../shared/progress";
+import { runConcurrently } from "../shared/run-concurrently";
 import { Interrupted, UserError } from "../shared/user-error";
 import { build, goProblem } from "./builds";
 import { download, NoAnswer } from "./downloads";
@@ -65,24 +66,16 @@ export async function tryToInstall(
     Math.min(availableParallelism(), Math.floor(totalmem() / bytesPerBuild), missing.length),
   );
   const unavailable: string[] = [];
-  const failures: unknown[] = [];
-  const all = new AbortController();
-  const either = AbortSignal.any([signal, all.signal]);
-  await Promise.all(
-    Array.from({ length: slots }, async () => {
-      for (let tool = waiting.shift(); tool && !either.aborted; tool = waiting.shift()) {
-        try {
-          const problem = await installOne(tool, { ...options, cache, signal: either });
-          if (problem !== undefined) unavailable.push(problem);
-        } catch (error) {
-          failures.push(error);
-          all.abort();
-        }
-      }
-    }),
+  const work = async (either: AbortSignal): Promise<void> => {
+    for (let tool = waiting.shift(); tool && !either.aborted; tool = waiting.shift()) {
+      const problem = await installOne(tool, { ...options, cache, signal: either });
+      if (problem !== undefined) unavailable.push(problem);
+    }
+  };
+  await runConcurrently(
+    signal,
+    Array.from({ length: slots }, () => work),
   );
-  if (signal.aborted) throw new Interrupted();
-  if (failures.length > 0) throw failures.find((one) => !(one instanceof Interrupted));
   return unavailable;
 }
 
@@ -198,13 +191,13 @@ async function lock(
 
 /** One folder with all of these binaries, as links; `binaries` are their real places by name. */
 export function gather(binaries: Readonly<Record<string, string>>, cache = cacheFolder()): string {
-  const hash = createHash("sha256").update(JSON.stringify(binaries)).digest("hex").slice(0, 12);
-  const folder = join(cache, `bin-${hash}`);
-  if (Object.keys(binaries).every((name) => existsSync(join(folder, name)))) return folder;
+  const name = hash("sha256", JSON.stringify(binaries)).slice(0, 12);
+  const folder = join(cache, `bin-${name}`);
+  if (Object.keys(binaries).every((binary) => existsSync(join(folder, binary)))) return folder;
   openCache(cache);
-  const draft = join(cache, `.bin-${hash}.${randomUUID()}`);
+  const draft = join(cache, `.bin-${name}.${randomUUID()}`);
   mkdirSync(draft);
-  for (const [name, path] of Object.entries(binaries)) symlinkSync(path, join(draft, name));
+  for (const [binary, path] of Object.entries(binaries)) symlinkSync(path, join(draft, binary));
   rmSync(folder, { recursive: true, force: true });
   try {
     renameSync(draft, folder);

@@ -1,7 +1,6 @@
 import { basename, dirname } from "node:path";
 
-import { endMarked, entriesOf, markedProcesses } from "../shared/marked-processes";
-import type { ProcessIdentity } from "../shared/pids";
+import { endMarked, entriesOf, markedProcesses, type ProcessIdentity } from "../shared/pids";
 
 /**
  * Names the run of the engine in its environment, which all that it starts inherits: the language

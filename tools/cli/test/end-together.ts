@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { checkout, loadTypeScript } from "../../shared/checkout";
-import { endMarked } from "../../shared/marked-processes";
+import { endMarked } from "../../shared/pids";
 
 const variable = "ZONED_TEST";
 

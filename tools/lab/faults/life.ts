@@ -15,7 +15,8 @@ import { apiNameIn, reachableHere } from "../../local-azure/rehearsal/cluster-vi
 import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
-import { type EngineProcess, processesOf } from "./processes";
+import { pulumiHome } from "../../pulumi/pulumi";
+import { entriesOf, markedProcesses } from "../../shared/pids";
 import { sendToAzure } from "../../local-azure/tests/support/arm/azure-rest";
 
 /** How a command ended, and all that it said. */
@@ -166,6 +167,26 @@ export class Life {
     work.child.stdin?.end(input);
     return (await work).stdout;
   }
+}
+
+/** A process that a run of the engine consists of. */
+interface EngineProcess {
+  readonly pid: number;
+  readonly role: "engine" | "language host" | "program" | "other";
+}
+
+/** All that a run of the engine on this state folder has started, children of its children too. */
+const processesOf = (state: string): EngineProcess[] =>
+  markedProcesses("PULUMI_HOME")
+    .filter(({ mark }) => mark === pulumiHome(state))
+    .map(({ identity: { pid } }) => ({ pid, role: roleOf(entriesOf(`/proc/${pid}/cmdline`)) }));
+
+/** One that has ended has no command line any more, and belongs to no case. */
+function roleOf(command: readonly string[]): EngineProcess["role"] {
+  const [program = "", ...args] = command;
+  if (program.endsWith("/pulumi")) return "engine";
+  if (program.endsWith("pulumi-language-nodejs")) return "language host";
+  return args.some((word) => word.includes("@pulumi/pulumi/cmd/run")) ? "program" : "other";
 }
 
 export interface StackState {

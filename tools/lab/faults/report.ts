@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
+import { markdownTable } from "../../shared/columns";
 import { writeWhole } from "../../shared/files";
 import { spoken } from "../../shared/progress";
 import { type Case, classOf, nameOf } from "./cases/case";
@@ -85,13 +86,6 @@ export const summary = (results: readonly Result[]): string =>
     .map(([count, ending]) => `${count} ${ending}`)
     .join(", ");
 
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
-
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => "---"), ...rows]
-    .map((cells) => `| ${cells.map(cell).join(" | ")} |`)
-    .join("\n");
-
 const classesOf = (all: readonly KnownCase[]): number => new Set(all.map(classOf)).size;
 
 export function markdown({ began, host, program, cases, results }: Report): string {
@@ -105,7 +99,7 @@ export function markdown({ began, host, program, cases, results }: Report): stri
       `Begun ${began}, on ${host}, with the program ${program}.`,
     ...scenarios.flatMap((scenario) => [
       `## ${scenario}`,
-      table(
+      markdownTable(
         ["kind", "cases", "injected", ...endings, "commands", "time"],
         kindsOf(scenario, cases, results),
       ),

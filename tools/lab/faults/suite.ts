@@ -7,9 +7,8 @@ import { clusterTools } from "../../programs/tools";
 import { type Progress, spoken } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { type Case, nameOf } from "./cases/case";
-import { casesOf } from "./cases/cases";
+import { casesOf, inOrder } from "./cases/cases";
 import { askedOf, forgetGround, Ground, programStamp } from "./ground";
-import { inOrder } from "./cases/order";
 import { Findings, summary } from "./report";
 import { type Scenario, scenarios } from "./cases/scenarios";
 import { type Result, tryOut } from "./trial";
@@ -50,7 +49,8 @@ export async function testFaults(
       { length: jobs },
       (_, index) => new Ground(join(folder, `place-${index + 1}`), binaries, signal),
     );
-    const all = await everyCase(chosenOf(keys), { folder, ground: grounds[0]!, progress, signal });
+    const wanted = scenarios.filter(({ key }) => keys.length === 0 || keys.includes(key));
+    const all = await everyCase(wanted, { folder, ground: grounds[0]!, progress, signal });
     record.setCases(all);
     const chosen = inOrder(matching(all, only));
     if (fresh) record.forget(new Set(chosen.map(nameOf)));
@@ -69,15 +69,6 @@ export async function testFaults(
   } finally {
     release();
   }
-}
-
-function chosenOf(keys: readonly string[]): readonly Scenario[] {
-  const unknown = keys.find((key) => !scenarios.some((one) => one.key === key));
-  if (unknown !== undefined) {
-    const known = scenarios.map(({ key }) => key).join(", ");
-    throw new UserError(`there is no scenario ${unknown}; there are ${known}`, 2);
-  }
-  return scenarios.filter(({ key }) => keys.length === 0 || keys.includes(key));
 }
 
 /** What can go wrong in these scenarios; what their good runs ask is asked once. */

@@ -2,13 +2,10 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 import { parse } from "yaml";
@@ -16,9 +13,9 @@ import { parse } from "yaml";
 import { installedBinaries, isNewEnough, oldestEngine, onPath, ownEngine } from "../engine";
 import { clusterTools, engineTool, kubectlTools } from "../tools";
 import { checkout } from "../../shared/checkout";
+import { testFolder } from "../../../tests/support/test-folder";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-engine-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 /** A folder with programs that print something. */
 function programs(name: string, scripts: Record<string, string>): string {

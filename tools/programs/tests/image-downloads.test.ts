@@ -8,7 +8,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { type Descriptor, ImageLayout, mediaTypes } from "../../mirror/images/image-layout";
@@ -16,6 +15,7 @@ import { type MirrorServer, serveMirror } from "../../mirror/serve/serve";
 import { UserError } from "../../shared/user-error";
 import { NoAnswer } from "../downloads";
 import { downloadFromImage } from "../image-downloads";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const name = "csi-attacher";
 const says = (what: string): string => `#!/bin/sh\necho ${what}\n`;
@@ -24,14 +24,13 @@ let folder: string;
 let layout: ImageLayout;
 let registry: MirrorServer;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-image-"));
+  folder = testFolder();
   layout = new ImageLayout(join(folder, "images"));
   mkdirSync(join(folder, "got"));
   registry = await serveMirror(folder, { address: "127.0.0.1", port: 0 });
 });
 afterEach(async () => {
   await registry.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** A compressed layer of these programs by path; what begins with -> is a link. */

@@ -3,21 +3,19 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 
 import { gather, install, isInstalled, placesOf } from "../installs";
 import type { Tool } from "../tools";
 import { Progress } from "../../shared/progress";
 import { listen } from "../../../tests/support/listen";
+import { testFolder } from "../../../tests/support/test-folder";
 
 let folder: string;
 let cache: string;
@@ -25,13 +23,12 @@ let said: string;
 const path = process.env["PATH"];
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-installs-"));
+  folder = testFolder();
   cache = join(folder, "cache");
   said = "";
 });
 afterEach(() => {
   process.env["PATH"] = path;
-  rmSync(folder, { recursive: true });
 });
 
 const options = (signal = new AbortController().signal) => ({

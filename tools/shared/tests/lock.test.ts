@@ -1,15 +1,14 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { holderOf, tryLock } from "../lock";
 import { identityOf } from "../pids";
+import { testFolder } from "../../../tests/support/test-folder";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-lock-"));
+const folder = testFolder();
 const path = join(folder, "lock");
 afterEach(() => rmSync(path, { force: true }));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The number of a process that has ended. */
 const gone = (): number => spawnSync("true").pid;

@@ -1,29 +1,19 @@
 import { spawnSync } from "node:child_process";
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { checkout } from "../checkout";
+import { testFolder } from "../../../tests/support/test-folder";
 
 let folder: string;
 let kept: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-typescript-"));
+  folder = testFolder();
   kept = join(folder, "node_modules/.cache/typescript");
   cpSync(join(checkout, "typescript.cjs"), join(folder, "typescript.cjs"));
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(join(checkout, "node_modules/typescript"), join(folder, "node_modules/typescript"));
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 function run(source: string) {
   const program = join(folder, "program.ts");

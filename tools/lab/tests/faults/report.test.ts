@@ -1,15 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Case } from "../../faults/cases/case";
 import { scenarios } from "../../faults/cases/scenarios";
 import { Findings, summary } from "../../faults/report";
 import type { Result } from "../../faults/trial";
+import { testFolder } from "../../../../tests/support/test-folder";
 
 let folder: string;
-beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "zoned-findings-"))));
-afterEach(() => rmSync(folder, { recursive: true }));
+beforeEach(() => (folder = testFolder()));
 
 const result = (more: Partial<Result>): Result => ({
   ...{ scenario: "first-up", kind: "429", what: "PUT machines", title: "PUT virtualMachines/cp-1" },
