@@ -22,6 +22,13 @@ function scale(text) {
   throw new Error("a factor from 0.1 to 1");
 }
 
+function listening(text) {
+  const [, address, digits] = /^\[?([^[\]]+?)\]?:(\d+)$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (address !== undefined && port <= 65_535) return { address, port };
+  throw new Error("ADDRESS:PORT, such as 10.0.0.4:8080");
+}
+
 /** In milliseconds. */
 function duration(text) {
   const [, number, unit] = /^(\d+)([smh])$/.exec(text) ?? [];
@@ -215,7 +222,7 @@ module.exports = {
     options: {
       folder: { value: "folder", about: "where the mirror is", usually: "one in the cache" },
       system: { value: "name", about: "what the machines run: ubuntu-24.04 or debian-13" },
-      serve: { value: "address:port", about: "serve it there until Ctrl-C" },
+      serve: { value: "address:port", about: "serve it there until Ctrl-C", read: listening },
     },
   },
   trace: {

@@ -1,15 +1,19 @@
+import { once } from "node:events";
 import { join, resolve } from "node:path";
 
 import { bench } from "../lab/bench/bench";
 import { defaultScale } from "../local-azure/machines/qemu/sizes";
 import { defaultState } from "../local-azure/rehearsal/state-folder";
+import { prepareMirror } from "../mirror/mirror";
+import { serveMirror } from "../mirror/serve/serve";
+import type { Report } from "../mirror/sources";
 import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
+import { Interrupted } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../lab/faults/suite";
 import { testMachines } from "../lab/machines/suite";
 import { lint, test } from "./test/check";
 import { commandName, perform, typed } from "./command";
-import { mirrorCommand, type MirrorWords } from "./mirror";
 import { start } from "./start";
 import { stop } from "../local-azure/rehearsal/stop";
 
@@ -19,6 +23,12 @@ interface StartWords {
   readonly state?: string;
   readonly machines: "simulated" | "qemu";
   readonly scale?: number;
+}
+
+interface MirrorWords {
+  readonly folder?: string;
+  readonly system?: string;
+  readonly serve?: { readonly address: string; readonly port: number };
 }
 
 type FaultsWords = Omit<FaultsOptions, "keys" | "folder"> & { readonly folder?: string };
@@ -52,7 +62,37 @@ const commands: Readonly<Record<string, (signal: AbortSignal) => Promise<number 
     return testFaults({ ...options, keys: args, folder }, progress, signal);
   },
   bench: (signal) => bench(progress, signal),
-  mirror: (signal) => mirrorCommand(typed<MirrorWords>().options, progress, signal),
+  mirror,
 };
+
+/** Fills the folder, reports what is in it, and serves it when asked to. */
+async function mirror(signal: AbortSignal): Promise<void> {
+  const { serve, ...options } = typed<MirrorWords>().options;
+  const { folder, report } = await prepareMirror({ ...options, progress, signal });
+  progress.line(`the mirror in ${folder} has:`);
+  for (const line of reportLines(report)) progress.line(line);
+  if (serve === undefined) {
+    progress.line("serve it: npm run mirror -- --serve ADDRESS:PORT");
+    return;
+  }
+  const server = await serveMirror(folder, serve);
+  progress.line(`serving it; for a stack: pulumi config set mirror ${server.url} (Ctrl-C ends it)`);
+  if (!signal.aborted) await once(signal, "abort");
+  await server.close();
+  throw new Interrupted();
+}
+
+/** The lines of a report. */
+function reportLines({ items, missing }: Report): string[] {
+  const width = Math.max(0, ...items.map(({ what }) => what.length));
+  return [
+    ...items.map(({ what, from }) => `  ${what.padEnd(width)}  ${from}`),
+    ...(missing.length > 0 ? ["could not be had here, and is not in the mirror:"] : []),
+    ...missing.flatMap(({ what, why, without }) => [
+      `  - ${what}: ${why}`,
+      ...(without === undefined ? [] : [`    a stack without it: ${without}`]),
+    ]),
+  ];
+}
 
 perform(commands[commandName()]!);

@@ -6,7 +6,7 @@ import { RunError } from "@pulumi/pulumi";
 import { findManifests } from "../../components/add-ons/manifests/manifests";
 import { type Manifest, manifests } from "../../components/versions";
 import { writeWhole } from "../shared/files";
-import type { Missing, Item } from "./report";
+import type { Missing, Item } from "./sources";
 import { type ManifestText, without } from "./images/wanted-images";
 
 const parts = [

@@ -2,24 +2,28 @@ import { join, resolve } from "node:path";
 
 import { minorFor, versions } from "../../components/versions";
 import { install, isInstalled, placesOf } from "../programs/installs";
-import { releaseOf } from "../programs/releases";
-import { cacheFolder } from "../programs/tools";
+import { current, releaseOf } from "../programs/releases";
+import { cacheFolder, kubernetesToolOf, type Tool } from "../programs/tools";
 import type { Progress } from "../shared/progress";
 import { writeRepository } from "./packages/apt-repository";
 import { archivePackages } from "./packages/archive-packages";
 import { chooseDistribution, debian, type Distribution } from "./distributions";
 import { openFolder } from "./mirror-folder";
 import { ImageLayout } from "./images/image-layout";
-import { provideImages } from "./images/provide-images";
+import { provideImages, registryAddress } from "./images/provide-images";
 import { fetchManifests, type Manifests } from "./manifest-files";
-import { neededPrograms } from "./needed-programs";
-import { providePackages } from "./packages/provide-packages";
+import { hasKubernetesPackages, providePackages } from "./packages/provide-packages";
 import { fetchArchive, releaseArchives } from "./packages/release-archives";
 import { checkCommands, run } from "./commands";
-import type { Missing, Item, Report } from "./report";
-import { Sources } from "./sources";
+import { type Item, type Missing, type Report, Sources } from "./sources";
 import { runConcurrently } from "../shared/run-concurrently";
-import { locate, versionedName } from "./mirrored-programs";
+import {
+  locate,
+  programsInImages,
+  programsInPackages,
+  programsOfRelease,
+  versionedName,
+} from "./mirrored-programs";
 import { wantedImages } from "./images/wanted-images";
 
 export interface MirrorOptions {
@@ -187,3 +191,25 @@ const kubeadmImages = async (
     .split("\n")
     .map((image) => (etcd === undefined ? image : image.replace(/(?<=\/etcd:).+/, etcd)));
 };
+
+/** Programs to install first: kubeadm, which names the images, and those of all that is built. */
+export async function neededPrograms(
+  sources: Sources,
+  kubernetes: readonly string[],
+  cloudProvider = true,
+): Promise<Tool[]> {
+  const needed = kubernetes.map((version) => kubernetesToolOf(releaseOf(version)));
+  const others = kubernetes.filter((version) => version !== current.version);
+  const ofOthers = others.flatMap(programsOfRelease);
+  for (const [registry, tools] of Object.entries(programsInImages)) {
+    if (registry === "mcr.microsoft.com" && !cloudProvider) continue;
+    if (await sources.answers(registryAddress(registry))) continue;
+    needed.push(...tools, ...(registry === "registry.k8s.io" ? ofOthers : []));
+  }
+  if (!(await hasKubernetesPackages(sources, kubernetes)))
+    needed.push(...programsInPackages, ...ofOthers);
+  const last = (tool: Tool): number => Number(tool.name === "kubernetes-node");
+  // It shares most packages with kubernetes, which are in Go's cache by then.
+  const each = new Map(needed.map((tool) => [`${tool.name} ${tool.version}`, tool]));
+  return [...each.values()].sort((a, b) => last(a) - last(b));
+}

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -16,7 +17,6 @@ import {
   type Tool,
 } from "../programs/tools";
 import { checkout } from "../shared/checkout";
-import { sha256 } from "./hash";
 
 const modules = join(checkout, "tools/programs/modules");
 
@@ -99,7 +99,7 @@ export function ownProgram(
     .map((path) => readFileSync(join(folder, path), "utf8"));
   return {
     ...rest,
-    version: `${rest.version}-${sha256(sources.join()).slice(0, 12)}`,
+    version: `${rest.version}-${hash("sha256", sources.join()).slice(0, 12)}`,
     builds: [{ module, ldflags: "-s -w", ...builds }],
     downloads: [],
   };

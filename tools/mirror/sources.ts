@@ -31,3 +31,22 @@ export class Sources {
     }
   }
 }
+
+/** One thing that a mirror has. */
+export interface Item {
+  readonly what: string;
+  /** Where it came from, in words. */
+  readonly from: string;
+}
+
+export interface Missing {
+  readonly what: string;
+  readonly why: string;
+  /** The command that sets up a stack without it. */
+  readonly without?: string;
+}
+
+export interface Report {
+  readonly items: readonly Item[];
+  readonly missing: readonly Missing[];
+}

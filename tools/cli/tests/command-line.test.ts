@@ -1,15 +1,5 @@
 import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 
 import { defaultScale } from "../../local-azure/machines/qemu/sizes";
@@ -17,6 +7,7 @@ import { defaultState } from "../../local-azure/rehearsal/state-folder";
 import { checkout } from "../../shared/checkout";
 import { scenarios } from "../../lab/faults/cases/scenarios";
 import { chapters } from "../../lab/machines/chapters";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {
   scripts: Record<string, string>;
@@ -37,13 +28,12 @@ const { readWords } = require(join(checkout, "tools/cli/command-line.cjs")) as {
 /** A fresh checkout: no packages, and an npm that would only say that it was asked. */
 let fresh: string;
 beforeAll(() => {
-  fresh = mkdtempSync(join(tmpdir(), "zoned-fresh-"));
+  fresh = testFolder();
   for (const file of ["tools/cli", "package.json", "package-lock.json"])
     cpSync(join(checkout, file), join(fresh, file), { recursive: true });
   writeFileSync(join(fresh, "npm"), `#!/bin/sh\ntouch ${fresh}/npm-was-run\nexit 1\n`);
   chmodSync(join(fresh, "npm"), 0o755);
 });
-afterAll(() => rmSync(fresh, { recursive: true }));
 
 /** As npm runs a script of package.json, with these words behind `--`. */
 function run(script: string, ...words: string[]) {
@@ -111,6 +101,14 @@ it.each([
   ["test:faults", ["first"], ["expected one of first-up, replacement"]],
   ["test:faults", ["--jobs", "0"], ["--jobs: expected a whole number from 1"]],
   ["test:machines", ["two"], ["expected one of one, conformance, alone"]],
+  [
+    "mirror",
+    ["8080", ":8080", "10.0.0.4", "10.0.0.4:70000", "10.0.0.4:"].flatMap((at) => ["--serve", at]),
+    [
+      "--serve: expected ADDRESS:PORT, such as 10.0.0.4:8080, got '8080'",
+      ...["got ':8080'", "got '10.0.0.4'", "got '10.0.0.4:70000'", "got '10.0.0.4:'"],
+    ],
+  ],
   ["lint", ["-x"], ["unknown option '-x': expected none"]],
 ])("npm run %s -- %j is refused without packages", (script, words, problems) => {
   const { status, stdout, stderr } = run(script, ...words);
@@ -134,6 +132,9 @@ it.each([
     { stack: "dev", dryRun: true, configFile: "a=b" },
     [],
   ],
+  ["mirror", "--serve 10.0.0.4:8080", { serve: { address: "10.0.0.4", port: 8080 } }, []],
+  ["mirror", "--serve mirror.example:80", { serve: { address: "mirror.example", port: 80 } }, []],
+  ["mirror", "--serve [::1]:80", { serve: { address: "::1", port: 80 } }, []],
   ["doctor", "--wait 90s", { json: false, wait: 90_000 }, []],
   ["trace", "--json dumps -- --svg", { from: "pod", json: true }, ["dumps", "--svg"]],
   ["test", "-t cordon --json tests/unit", {}, ["-t", "cordon", "--json", "tests/unit"]],

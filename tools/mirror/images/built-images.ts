@@ -2,9 +2,8 @@ import { cloudProviderImages } from "../../../components/versions";
 import { pinned } from "../../programs/pinned";
 import { current, type Release, releases } from "../../programs/releases";
 import { UserError } from "../../shared/user-error";
-import type { ImageRecipe } from "./build-image";
+import type { ImageRecipe, LayerRecipe } from "./build-image";
 import { partsOf } from "./image-layout";
-import type { LayerRecipe } from "./layers";
 import { versionedName } from "../mirrored-programs";
 
 const binaries = (places: Readonly<Record<string, string>>): LayerRecipe => ({

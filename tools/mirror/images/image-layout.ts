@@ -1,9 +1,16 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { statSync } from "node:fs";
+import { hash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 
-import { writeWhole } from "../../shared/files";
-import { sha256, sha256OfFile } from "../hash";
+import { sha256OfFile, writeWhole } from "../../shared/files";
 
 export const mediaTypes = {
   index: "application/vnd.oci.image.index.v1+json",
@@ -75,7 +82,7 @@ export class ImageLayout {
   }
 
   add(mediaType: string, content: string): Descriptor {
-    const digest = `sha256:${sha256(content)}`;
+    const digest = `sha256:${hash("sha256", content)}`;
     writeWhole(this.#room(digest), content);
     return { mediaType, digest, size: Buffer.byteLength(content) };
   }

@@ -1,13 +1,11 @@
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import { mkdirSync, rmSync } from "node:fs";
 
-import { ImageBuilder, type ImageRecipe } from "./build-image";
+import { ImageBuilder, type ImageRecipe, type LayerSources } from "./build-image";
 import { type Descriptor, ImageLayout, partsOf } from "./image-layout";
-import type { LayerSources } from "./layers";
 import { builtImage } from "./built-images";
-import { sha256 } from "../hash";
-import type { Missing, Item, Report } from "../report";
-import type { Sources } from "../sources";
+import type { Item, Missing, Report, Sources } from "../sources";
 import { locate } from "../mirrored-programs";
 import { type WantedImage, without } from "./wanted-images";
 import { UserError } from "../../shared/user-error";
@@ -56,13 +54,13 @@ async function provide(
   const upstream = `fetched from ${registry}`;
   if (present?.["zoned.from"] === upstream) return upstream;
   if (await sources.answers(registryAddress(registry))) {
-    layout.name(image, await fetched(image, options), upstream);
+    layout.name(image, await pull(image, options), upstream);
     return upstream;
   }
   const built = builtImage(image);
   if (built === undefined) return undefined;
   const from = `built from ${built.from}`;
-  const inputs = sha256(JSON.stringify([built, versionsOf(built.recipe)]));
+  const inputs = hash("sha256", JSON.stringify([built, versionsOf(built.recipe)]));
   if (present?.["zoned.inputs"] !== inputs) {
     layout.name(image, await builder.build(built.recipe), from, inputs);
   }
@@ -73,13 +71,6 @@ const versionsOf = ({ layers }: ImageRecipe): string[] =>
   layers
     .flatMap((layer) => (layer.kind === "binaries" ? Object.values(layer.binaries) : []))
     .map((program) => locate(program).tool.version);
-
-const fetched = async (image: string, options: ImageOptions): Promise<Descriptor> =>
-  pullImage(image, {
-    ...options,
-    crane: await options.pathOf("crane"),
-    draft: join(options.drafts, "image"),
-  });
 
 function byPart(absent: readonly WantedImage[]): Missing[] {
   const parts = new Set(absent.map(({ part }) => part));
@@ -94,27 +85,20 @@ function byPart(absent: readonly WantedImage[]): Missing[] {
   });
 }
 
-export interface PullOptions {
-  readonly crane: string;
-  readonly layout: ImageLayout;
-  /** A folder on the layout's file system for what is not finished. */
-  readonly draft: string;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Pulls an image for this processor architecture from its registry into the layout. Every part is
  * checked against the digest that the manifest gives.
  */
-export async function pullImage(
+async function pull(
   image: string,
-  { crane, layout, draft, signal }: PullOptions,
+  { layout, drafts, pathOf, signal }: ImageOptions,
 ): Promise<Descriptor> {
+  const draft = join(drafts, "image");
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true });
   try {
     const flags = ["--format", "oci", "--platform", "linux/amd64"];
-    await run(crane, ["pull", ...flags, image, draft], { signal });
+    await run(await pathOf("crane"), ["pull", ...flags, image, draft], { signal });
     const pulled = new ImageLayout(draft);
     const [found] = pulled.images;
     const { config, layers } = pulled.manifest(found!);

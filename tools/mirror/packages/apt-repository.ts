@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import {
   existsSync,
   linkSync,
@@ -13,8 +14,8 @@ import {
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 
+import { sha256OfFile } from "../../shared/files";
 import { type Package, stanzas } from "./archive-packages";
-import { sha256, sha256OfFile } from "../hash";
 import { run } from "../commands";
 
 export interface RepositoryOptions {
@@ -87,7 +88,7 @@ function isCurrent(folder: string, index: string): boolean {
   return (
     files.every((name) => existsSync(join(folder, name))) &&
     readFileSync(join(folder, "Packages"), "utf8") === index &&
-    readFileSync(join(folder, "InRelease"), "utf8").includes(sha256(index))
+    readFileSync(join(folder, "InRelease"), "utf8").includes(hash("sha256", index))
   );
 }
 
@@ -99,7 +100,7 @@ async function publish(
 ): Promise<void> {
   const contents = { Packages: Buffer.from(index), "Packages.gz": gzipSync(index) };
   const sums = Object.entries(contents).map(
-    ([name, content]) => ` ${sha256(content)} ${content.length} ${name}`,
+    ([name, content]) => ` ${hash("sha256", content)} ${content.length} ${name}`,
   );
   const release = [
     "Origin: zoned",

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { sha256OfFile } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
 import type { Distribution } from "../distributions";
-import { sha256OfFile } from "../hash";
 import { run } from "../commands";
 
 /** A package as apt knows it. */

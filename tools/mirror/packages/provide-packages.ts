@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,12 +13,15 @@ import {
   type ExtraSource,
   type Package,
 } from "./archive-packages";
-import { debName, packDeb } from "./deb";
 import type { Distribution } from "../distributions";
-import { sha256 } from "../hash";
-import { fromKubernetes, kubeletDepends, kubernetesPackages } from "./kubernetes-packages";
-import type { Item } from "../report";
-import type { Sources } from "../sources";
+import {
+  debName,
+  fromKubernetes,
+  kubeletDepends,
+  kubernetesPackages,
+  packDeb,
+} from "./kubernetes-packages";
+import type { Item, Sources } from "../sources";
 import { locate } from "../mirrored-programs";
 
 /** What the first boot installs from the distribution's own archive. */
@@ -160,7 +164,7 @@ export async function buildPackages({
   const made = new Map<string, Package>();
   for (const recipe of kubernetesPackages(kubernetes)) {
     const tools = Object.values(recipe.binaries).map((one) => locate(one).tool.version);
-    const inputs = sha256(JSON.stringify([recipe, tools]));
+    const inputs = hash("sha256", JSON.stringify([recipe, tools]));
     const file = join(folder, inputs, debName(recipe));
     if (!existsSync(file)) {
       const draft = `${dirname(file)}.new`;

@@ -1,17 +1,13 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { copyFile, writeFile } from "node:fs/promises";
+import { copyFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { fetch } from "../../../components/settings/shell-proxy";
 import { minorFor, versions } from "../../../components/versions";
-import { writeWhole } from "../../shared/files";
-import { withTimeLimit } from "../../shared/time-limit";
+import { NoAnswer, save } from "../../programs/downloads";
+import { sha256OfFile, writeWhole } from "../../shared/files";
 import { run } from "../commands";
-import { sha256OfFile } from "../hash";
-import type { Missing, Item } from "../report";
-
-const fetchWithin = 120_000;
+import type { Missing, Item } from "../sources";
 
 /** An archive that machines unpack a program from. */
 interface ReleaseArchive {
@@ -63,11 +59,10 @@ export async function fetchArchive(
   if (existsSync(file) && existsSync(`${file}.sha256`)) return { what: archive, from: url };
   const draft = `${file}.new`;
   mkdirSync(folder, { recursive: true });
-  let from = url;
+  let from: string;
   try {
-    const content = await download(url, signal);
-    if (content !== undefined) {
-      await writeFile(draft, content);
+    if (await isSaved(url, draft, signal)) {
+      from = url;
     } else if (program !== undefined) {
       await pack(await pathOf(program.built), program.name, draft, signal);
       from = "built from Go modules";
@@ -86,17 +81,14 @@ export async function fetchArchive(
   }
 }
 
-/** Undefined where it is not to be had. */
-async function download(url: string, signal: AbortSignal): Promise<Buffer | undefined> {
+async function isSaved(url: string, file: string, signal: AbortSignal): Promise<boolean> {
+  const silent = { update: () => undefined, done: () => undefined };
   try {
-    return await withTimeLimit(fetchWithin, signal, async (either) => {
-      const response = await fetch(url, { signal: either });
-      if (!response.ok) throw new Error(`answered ${response.status}`);
-      return Buffer.from(await response.arrayBuffer());
-    });
-  } catch {
-    signal.throwIfAborted();
-    return undefined;
+    await save(url, file, silent, signal);
+    return true;
+  } catch (error) {
+    if (error instanceof NoAnswer) return false;
+    throw error;
   }
 }
 

@@ -3,11 +3,11 @@ import { join } from "node:path";
 
 import { packageIn, writeRepository } from "../../packages/apt-repository";
 import { archivePackages, type Package, stanzas } from "../../packages/archive-packages";
-import { packDeb } from "../../packages/deb";
+import { packDeb } from "../../packages/kubernetes-packages";
 import type { Distribution } from "../../distributions";
 import { type MirrorServer, serveMirror } from "../../serve/serve";
-import { testFolder } from "../support/fixture";
 import { output } from "../../../../tests/support/tools";
+import { testFolder } from "../../../../tests/support/test-folder";
 
 const mirror = testFolder();
 const work = testFolder();

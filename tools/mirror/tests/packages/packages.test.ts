@@ -13,8 +13,9 @@ import {
 } from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
 import { checkout } from "../../../shared/checkout";
-import { answering, testFolder } from "../support/fixture";
+import { answering } from "../support/fixture";
 import { output } from "../../../../tests/support/tools";
+import { testFolder } from "../../../../tests/support/test-folder";
 
 const work = testFolder();
 const nothing = () => Promise.reject(new Error("nothing is built"));

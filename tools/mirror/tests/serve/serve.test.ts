@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { type MirrorServer, serveMirror } from "../../serve/serve";
-import { smallImage, testFolder } from "../support/fixture";
+import { smallImage } from "../support/fixture";
+import { testFolder } from "../../../../tests/support/test-folder";
 
 const mirror = testFolder();
 const broken = testFolder();

@@ -1,17 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { ImageBuilder } from "../../images/build-image";
 import { ImageLayout } from "../../images/image-layout";
 import { Sources } from "../../sources";
-
-/** A folder for one test file, gone at its end. */
-export function testFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-mirror-"));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** Official sources of which those answer whose address matches. */
 export const answering = (there: RegExp): Sources =>
