@@ -8,7 +8,7 @@ import { listen } from "../support/listen";
 import { awaitedBy } from "../support/machines";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
 import type { Values } from "../support/stack";
-import { clusterIn } from "../../tools/cli/cluster-of-stack";
+import { clusterIn } from "../../tools/cli/stack";
 
 const common: Values = {
   etcdBackups: {

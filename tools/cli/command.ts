@@ -1,5 +1,8 @@
+import { resolve } from "node:path";
+
 import { sentence } from "../../components/settings/problem";
 import { shellProxyProblems } from "../../components/settings/shell-proxy";
+import { reasonOf, writeWhole } from "../shared/files";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 
 const { readWords } = require("./command-line.cjs") as {
@@ -83,4 +86,21 @@ function isOfTheSystem(error: unknown): boolean {
   const { code, syscall, path } = error as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined) return false;
   return path !== undefined || ofDisks.includes(code);
+}
+
+/**
+ * Writes the file that a command is for, and returns its path.
+ *
+ * @throws UserError when it cannot be written
+ */
+export function writeOutput(name: string, text: string): string {
+  const file = resolve(name);
+  try {
+    writeWhole(file, text);
+  } catch (error) {
+    throw new UserError(
+      `${file} cannot be written: ${reasonOf(error)}; name another file (--output)`,
+    );
+  }
+  return file;
 }

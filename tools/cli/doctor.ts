@@ -2,9 +2,8 @@ import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
 import { pause } from "../shared/pause";
 import { Progress } from "../shared/progress";
-import { clusterOf } from "./cluster-of-stack";
 import { perform, typed } from "./command";
-import type { StackWords } from "./stack";
+import { clusterOf, type StackWords } from "./stack";
 
 const pauseBetween = 5_000;
 

@@ -7,10 +7,8 @@ import { checkLines, verdict } from "../doctor/report";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
-import { clusterOf } from "./cluster-of-stack";
-import { perform, typed } from "./command";
-import type { StackWords } from "./stack";
-import { writeOutput } from "./write-output";
+import { perform, typed, writeOutput } from "./command";
+import { clusterOf, type StackWords } from "./stack";
 
 const { version } = require(resolve(checkout, "package.json")) as { version: string };
 

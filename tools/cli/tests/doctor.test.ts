@@ -1,25 +1,23 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { checkout } from "../../shared/checkout";
+import { runCommand } from "../../../tests/support/tools";
 import {
   healthyCluster,
   serveCluster,
   threeByThree,
 } from "../../doctor/tests/support/cluster-state";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const cluster = { current: healthyCluster() };
-const folder = mkdtempSync(join(tmpdir(), "zoned-doctor-"));
+const folder = testFolder();
 let api: Awaited<ReturnType<typeof serveCluster>>;
 beforeAll(async () => {
   api = await serveCluster(cluster);
 });
 afterAll(() => {
   api.close();
-  rmSync(folder, { recursive: true });
 });
 beforeEach(() => {
   cluster.current = healthyCluster();
@@ -38,25 +36,7 @@ function havingOutputs(outputs: object): void {
   writeFileSync(join(folder, "pulumi"), `${script.join("\n")}\n`, { mode: 0o755 });
 }
 
-const run = (...words: string[]) => runWith({}, ...words);
-
-const runWith = (variables: Record<string, string>, ...words: string[]) =>
-  new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const env = {
-      ...process.env,
-      PATH: [folder, process.env["PATH"]].join(delimiter),
-      NO_PROXY: "localhost",
-      no_proxy: "localhost",
-      ...variables,
-    };
-    execFile(
-      process.execPath,
-      ["tools/cli/zoned.cjs", ...words],
-      { cwd: checkout, env },
-      (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
-    );
-  });
-
+const run = (...words: string[]) => runCommand(folder, words);
 const doctor = (...words: string[]) => run("doctor", ...words);
 
 const outputs = () => ({
@@ -146,12 +126,9 @@ it.each<[string, () => object, string[], RegExp]>([
 it("says which variable of the shell is no proxy", async () => {
   havingOutputs(outputs());
 
-  const { code, stderr } = await runWith(
-    { https_proxy: "10.0.0.4:3128" },
-    "doctor",
-    "--stack",
-    "prod",
-  );
+  const { code, stderr } = await runCommand(folder, ["doctor", "--stack", "prod"], {
+    https_proxy: "10.0.0.4:3128",
+  });
 
   expect(stderr).toMatch(/^zoned: HTTPS_PROXY of this shell is 10\.0\.0\.4:3128, expected /m);
   expect(stderr).not.toMatch(/^ +at /m);

@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { checkout } from "../../shared/checkout";
+import { testFolder } from "../../../tests/support/test-folder";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-image-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 const run = (words: readonly string[], path = "") =>
   spawnSync(process.execPath, ["tools/cli/zoned.cjs", ...words], {

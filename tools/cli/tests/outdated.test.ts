@@ -4,9 +4,7 @@ import { join } from "node:path";
 
 import { freePort, listen } from "../../../tests/support/listen";
 import { checkout } from "../../shared/checkout";
-import { outdated } from "../outdated";
-import { type Pin, pins } from "../outdated/pins";
-import { usualAddresses } from "../outdated/releases";
+import { outdated, type Pin, pins, usualAddresses } from "../outdated";
 
 const packument = (...versions: string[]): string =>
   JSON.stringify({ versions: Object.fromEntries(versions.map((version) => [version, {}])) });

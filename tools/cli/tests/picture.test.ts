@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 
 import {
   healthyCluster,
@@ -10,10 +8,11 @@ import {
   threeByThree,
 } from "../../doctor/tests/support/cluster-state";
 import { healthy } from "../../picture/tests/support/seen";
-import { checkout } from "../../shared/checkout";
+import { runCommand } from "../../../tests/support/tools";
 import { freePort, listen } from "../../../tests/support/listen";
+import { testFolder } from "../../../tests/support/test-folder";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-picture-"));
+const folder = testFolder();
 const file = join(folder, "prod.svg");
 const group = "/subscriptions/5ca1ab1e/resourceGroups/zoned-prod";
 const gone = Symbol();
@@ -39,7 +38,6 @@ beforeAll(async () => {
 afterAll(() => {
   api.close();
   server.close();
-  rmSync(folder, { recursive: true });
 });
 
 const program = (name: string, lines: readonly string[]) =>
@@ -97,19 +95,7 @@ function havePulumi(kubeconfig: string): void {
 }
 
 const picture = (...words: string[]) =>
-  new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const env = {
-      ...process.env,
-      PATH: [folder, process.env["PATH"]].join(delimiter),
-      ...{ NO_PROXY: "localhost,127.0.0.1", no_proxy: "localhost,127.0.0.1" },
-    };
-    execFile(
-      process.execPath,
-      ["tools/cli/zoned.cjs", "picture", "--stack", "prod", ...words],
-      { cwd: checkout, env },
-      (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
-    );
-  });
+  runCommand(folder, ["picture", "--stack", "prod", ...words]);
 
 it("draws what the login of az sees of the stack, and prints where", async () => {
   const { code, stdout } = await picture("--output", file);

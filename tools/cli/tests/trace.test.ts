@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { checkout } from "../../shared/checkout";
 import type { Answer } from "../../trace/model/answer";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const service = (address: string, chain: string, endpoint: string): string => `
 -A KUBE-SERVICES -d ${address}/32 -p tcp -m comment --comment "default/${chain}:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-${chain}
@@ -32,12 +32,11 @@ COMMIT
 let folder: string;
 let dumps: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-trace-"));
+  folder = testFolder();
   dumps = join(folder, "dumps");
   mkdirSync(dumps);
   writeFileSync(join(dumps, "nat.txt"), dump);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 /** As npm runs it. */
 function run(...args: string[]) {

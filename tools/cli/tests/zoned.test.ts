@@ -10,13 +10,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 import { oldestGo } from "../../programs/builds";
 import { oldestEngine } from "../../programs/engine";
 import { checkout } from "../../shared/checkout";
 import { asRoot, itUnless } from "../../../tests/support/unless";
+import { testFolder } from "../../../tests/support/test-folder";
 
 /** What runs without packages. */
 const programs = ["zoned.cjs", "command-line.cjs", "commands.cjs"];
@@ -24,7 +24,7 @@ const programs = ["zoned.cjs", "command-line.cjs", "commands.cjs"];
 let root: string;
 let cache: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "zoned-run-"));
+  root = testFolder();
   cache = join(root, "cache");
   mkdirSync(join(root, "tools/cli"), { recursive: true });
   for (const file of programs)
@@ -34,7 +34,6 @@ beforeEach(() => {
   }
   lock("package-lock.json", { version: "1.0.0" });
 });
-afterEach(() => rmSync(root, { recursive: true }));
 
 /** npm's list of packages: one, and one that is for another platform. */
 function lock(file: string, one: object): void {
