@@ -1,7 +1,7 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { bareProgram } from "../../tools/lab/bench/bare-program";
+import { bareProgram } from "../../tools/lab/bench/previews";
 import { stateOf } from "../../tools/lab/bench/local-stack";
 import {
   asPlanned,

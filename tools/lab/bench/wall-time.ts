@@ -1,5 +1,6 @@
+import type { ResourceManager } from "../../local-azure/arm/resource-manager";
+import { valid } from "../../local-azure/tests/support/arm/valid-resources";
 import { type Link, longestChain } from "./chain";
-import { someGalleryImage } from "./gallery-image";
 import { type Bench, onLocalAzure, stackOn, stateOf, timed } from "./local-stack";
 
 /** Operations take this share of Azure's time. */
@@ -59,4 +60,33 @@ function covered(spans: readonly (readonly [number, number])[]): number {
     until = Math.max(until, end);
   }
   return milliseconds / 1000;
+}
+
+const home = "westeurope";
+
+/** A gallery image for machines of this region, made of one that is gone again, in no time. Returns its id. */
+async function someGalleryImage(arm: ResourceManager, location: string): Promise<string> {
+  const { factor } = arm.durations;
+  arm.durations.set({ factor: 0 });
+  try {
+    for (const [kind, [id, body]] of Object.entries(valid)) {
+      await arm.put(id, body);
+      if (kind === "machine") break;
+    }
+    const [machine] = valid.machine;
+    const image = `${valid.definition[0]}/versions/1.0.0`;
+    await arm.power(machine, "deallocate", { perform: () => undefined });
+    await arm.generalize(machine);
+    await arm.put(image, {
+      location: home,
+      publishingProfile: {
+        targetRegions: [...new Set([home, location])].map((name) => ({ name })),
+      },
+      storageProfile: { source: { virtualMachineId: machine } },
+    });
+    await arm.delete(machine);
+    return image;
+  } finally {
+    arm.durations.set({ factor });
+  }
 }

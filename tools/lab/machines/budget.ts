@@ -1,7 +1,5 @@
-import { setTimeout as wait } from "node:timers/promises";
-
 import { testImage } from "../../mirror/images/wanted-images";
-import { eventually, expectSame } from "./claim";
+import { eventually, expectSame, lowestDuring } from "./claim";
 import type { RealCluster } from "./real-cluster";
 
 export const namespace = "zoned-budget";
@@ -51,16 +49,6 @@ export async function fewestDuring<T>(
   await eventually(600, cluster.signal, async () =>
     expectSame("available pods", await available(cluster), replicas),
   );
-  let isOver = false;
-  let fewest = replicas;
-  const look = async (): Promise<void> => {
-    while (!isOver) {
-      fewest = Math.min(fewest, await available(cluster).catch(() => replicas));
-      await wait(2_000);
-    }
-  };
-  const looking = look();
-  const result = await work().finally(() => (isOver = true));
-  await looking;
-  return { result, fewest };
+  const { result, lowest } = await lowestDuring(() => available(cluster), work);
+  return { result, fewest: Math.min(replicas, lowest) };
 }

@@ -16,7 +16,6 @@ import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { maintenanceClaims } from "./claims/maintenance";
 import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
-import { patchClaims } from "./claims/patch";
 import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
@@ -25,9 +24,10 @@ import { serviceAccountKeyClaims } from "./claims/service-account-key";
 import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 import { trafficClaims } from "./claims/traffic";
-import { upgradeClaims } from "./claims/upgrade";
-import { upgradeThreeClaims } from "./claims/upgrade-three";
+import { patchClaims, upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
 import { upstreamClaims } from "./claims/upstream";
+
+const oneWorker = [{ name: "workers", count: 1, size: "Standard_B2s" }];
 
 export const chapters: readonly Chapter[] = [
   {
@@ -81,7 +81,7 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane and one worker, from minor to minor, and back by a snapshot",
     settings: {
       kubernetesVersion: previousMinor.version,
-      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+      workerPools: oneWorker,
     },
     upgrades: [current.version],
     claims: [comesUp, ...upgradeClaims],
@@ -89,7 +89,7 @@ export const chapters: readonly Chapter[] = [
   {
     key: "patch",
     name: "one control plane and one worker, to the next patch, taken back half-way",
-    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    settings: { workerPools: oneWorker },
     upgrades: [nextPatch.version],
     claims: [comesUp, ...patchClaims],
   },
@@ -124,14 +124,14 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane, one worker and metrics-server, with other certificate authorities",
     settings: {
       metricsServer: true,
-      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+      workerPools: oneWorker,
     },
     claims: [comesUp, ...authorityClaims],
   },
   {
     key: "accounts",
     name: "one control plane and one worker, with another key of service accounts",
-    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    settings: { workerPools: oneWorker },
     claims: [comesUp, ...serviceAccountKeyClaims],
   },
   {
@@ -139,7 +139,7 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane and one worker, with identities in place of secrets",
     settings: {
       cloudProvider: true,
-      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+      workerPools: oneWorker,
     },
     give: giveShop,
     claims: [comesUp, areInitialized, ...identityClaims],
@@ -147,13 +147,13 @@ export const chapters: readonly Chapter[] = [
   {
     key: "image",
     name: "one control plane and one worker, and a worker of an image",
-    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    settings: { workerPools: oneWorker },
     claims: [comesUp, ...imageClaims],
   },
   {
     key: "restore",
     name: "one control plane, lost and restored, and one worker",
-    settings: { workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }] },
+    settings: { workerPools: oneWorker },
     claims: restoreClaims(1),
   },
   {
@@ -161,7 +161,7 @@ export const chapters: readonly Chapter[] = [
     name: "three control planes, all lost and restored, and one worker",
     settings: {
       controlPlaneCount: 3,
-      workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+      workerPools: oneWorker,
     },
     claims: restoreClaims(3),
   },

@@ -72,3 +72,22 @@ export async function eventually<T>(
     }
   }
 }
+
+/** Does this work, and counts something meanwhile, as often as it can be counted; returns the lowest count. */
+export async function lowestDuring<T>(
+  count: () => Promise<number>,
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly lowest: number }> {
+  let isOver = false;
+  let lowest = Infinity;
+  const look = async (): Promise<void> => {
+    while (!isOver) {
+      lowest = Math.min(lowest, await count().catch(() => Infinity));
+      await wait(pauseMs);
+    }
+  };
+  const looking = look();
+  const result = await work().finally(() => (isOver = true));
+  await looking;
+  return { result, lowest };
+}

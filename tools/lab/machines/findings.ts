@@ -2,10 +2,72 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
-import { notCovered } from "./chapters";
+import { markdownTable } from "../../shared/columns";
+import { writeWhole } from "../../shared/files";
+import { spoken } from "../../shared/progress";
 import type { Chapter, Claim, Result } from "./claim";
 import type { RealCluster } from "./real-cluster";
-import { type Report, stepsIn, writeReport } from "./report";
+
+interface MachineStep {
+  readonly chapter: string;
+  readonly machine: string;
+  readonly step: string;
+  readonly seconds: number;
+  readonly ended: string;
+}
+
+interface Report {
+  /** When the first machine of this run was asked for, and on what. */
+  readonly began: string;
+  readonly host: string;
+  readonly results: readonly Result[];
+  /** How long a machine's own log says that each of its steps took. */
+  readonly steps: readonly MachineStep[];
+}
+
+/** How many there are of each outcome, as a sentence. */
+export function summary(results: readonly Result[]): string {
+  const outcomes = ["passed", "failed", "not run", "not covered"] as const;
+  return outcomes
+    .map((outcome) => `${results.filter((one) => one.outcome === outcome).length} ${outcome}`)
+    .join(", ");
+}
+
+export function markdown({ began, host, results, steps }: Report): string {
+  const chapters = [...new Set(results.map(({ chapter }) => chapter))];
+  const took = (seconds: number | undefined): string =>
+    seconds === undefined ? "" : spoken(seconds * 1000);
+  return [
+    "# Real machines: what was seen",
+    `${summary(results)}. Begun ${began}, on ${host}.`,
+    ...chapters.flatMap((chapter) => [
+      `## ${chapter}`,
+      markdownTable(
+        ["claim", "", "time", "note"],
+        results
+          .filter((one) => one.chapter === chapter)
+          .map(({ sentence, outcome, seconds, note = "" }) => [
+            sentence,
+            outcome,
+            took(seconds),
+            note.slice(0, 300),
+          ]),
+      ),
+    ]),
+    "## Steps on the machines",
+    markdownTable(
+      ["cluster", "machine", "step", "time"],
+      steps.map(({ chapter, machine, step, seconds }) => [chapter, machine, step, took(seconds)]),
+    ),
+    "",
+  ].join("\n\n");
+}
+
+/** Steps that have succeeded, from a machine's log. */
+export const stepsIn = (log: string): Omit<MachineStep, "chapter" | "machine">[] =>
+  [...log.matchAll(/^(\S+) ((?:first boot|bootstrap): .+): done after (\d+) s$/gm)].map(
+    ([, ended = "", step = "", seconds]) => ({ step, seconds: Number(seconds), ended }),
+  );
 
 /**
  * The results so far; an interrupted run is gone on with, and asks again only what was not
@@ -57,7 +119,7 @@ export class Findings {
     });
   }
 
-  addNotCovered(): void {
+  addNotCovered(notCovered: Readonly<Record<string, string>>): void {
     for (const [sentence, note] of Object.entries(notCovered)) {
       this.add({ chapter: "Not covered", sentence, outcome: "not covered", note });
     }
@@ -82,7 +144,8 @@ export class Findings {
 
   private write(report: Report): void {
     this.report = report;
-    writeReport(this.folder, report);
+    writeWhole(join(this.folder, "report.md"), markdown(report));
+    writeWhole(join(this.folder, "report.json"), `${JSON.stringify(report, undefined, 2)}\n`);
     writeFileSync(this.file, "");
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import { expectAll } from "./claim";
+import { succeeded } from "../local-cloud";
+import { expectAll, expectSaid, expectSame } from "./claim";
 import type { RealCluster } from "./real-cluster";
 
 const namespace = "zoned-writer";
@@ -65,4 +66,13 @@ export async function whileWriting<T>(
   const names = listed.split("\n").map((name) => name.replace("configmap/", ""));
   expectAll("acknowledged writes", names, written.acknowledged);
   return { result, written };
+}
+
+/** One stage of another key or CA by one update, on the same machines; returns what a client saw. */
+export async function stage(cluster: RealCluster, says: string): Promise<string> {
+  const before = await cluster.generations();
+  const { result, written } = await whileWriting(cluster, () => cluster.up());
+  expectSaid(succeeded(result).stdout, [says]);
+  expectSame("machines", await cluster.generations(), before);
+  return saw(written);
 }

@@ -4,8 +4,8 @@ import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { Survivor } from "../survivor";
+import { stage } from "../writer";
 import { allReady, everywhere } from "./nodes";
-import { stage } from "./stage";
 
 const pki = "/etc/kubernetes/pki";
 const count = "grep --count 'BEGIN CERTIFICATE'";

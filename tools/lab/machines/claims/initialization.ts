@@ -1,5 +1,5 @@
 import type { Claim } from "../claim";
-import { stepsIn } from "../report";
+import { stepsIn } from "../findings";
 
 const mostTimes = 1.2;
 

@@ -8,7 +8,7 @@ const scheduler = "lblc";
 const fileOfModule = `$(modinfo -n ip_vs_${scheduler})`;
 
 /** Another after each boot. */
-const bootOf = (cluster: RealCluster, machine: string): Promise<string> =>
+export const bootOf = (cluster: RealCluster, machine: string): Promise<string> =>
   cluster.inMachine(machine, "cat /proc/sys/kernel/random/boot_id");
 
 export const lifeClaims: readonly Claim[] = [

@@ -1,10 +1,10 @@
-import { setTimeout as wait } from "node:timers/promises";
-
 import { atLeast, fewestDuring, namespace, replicas } from "../budget";
-import { type Claim, eventually, expectSame } from "../claim";
+import { type Claim, eventually, expectSame, lowestDuring } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { saw, whileWriting } from "../writer";
+import { bootOf } from "./life";
 import { allReady } from "./nodes";
+import { askEtcd } from "./three";
 
 interface Node {
   readonly metadata: { readonly name: string; readonly annotations?: Record<string, string> };
@@ -18,9 +18,6 @@ interface Event {
 }
 
 const patience = 40 * 60;
-
-const bootOf = (cluster: RealCluster, machine: string): Promise<string> =>
-  cluster.inMachine(machine, "cat /proc/sys/kernel/random/boot_id");
 
 /** Reasons of what a machine has said on its Node, since the last look. */
 async function saidOf(cluster: RealCluster, machine: string): Promise<string[]> {
@@ -61,28 +58,10 @@ async function areBack(cluster: RealCluster, before: ReadonlyMap<string, number>
   );
 }
 
-/** The fewest nodes that were Ready while this work was done, as often as the API answered. */
-async function fewestReady<T>(
-  cluster: RealCluster,
-  work: () => Promise<T>,
-): Promise<{ readonly result: T; readonly fewestNodes: number }> {
-  let isOver = false;
-  let fewestNodes = Infinity;
-  const look = async (): Promise<void> => {
-    while (!isOver) {
-      const nodes = await cluster.get<Node>("nodes").catch(() => undefined);
-      const ready = nodes?.filter(({ status }) =>
-        status.conditions.some((one) => one.type === "Ready" && one.status === "True"),
-      );
-      fewestNodes = Math.min(fewestNodes, ready?.length ?? Infinity);
-      await wait(2_000);
-    }
-  };
-  const looking = look();
-  const result = await work().finally(() => (isOver = true));
-  await looking;
-  return { result, fewestNodes };
-}
+const readyNodes = async (cluster: RealCluster): Promise<number> =>
+  (await cluster.get<Node>("nodes")).filter(({ status }) =>
+    status.conditions.some((one) => one.type === "Ready" && one.status === "True"),
+  ).length;
 
 /** Lets Azure do this to machines at once, under writes and with pods that have a budget. */
 async function maintain(
@@ -96,10 +75,13 @@ async function maintain(
   const since = Date.now();
   const { result, written } = await whileWriting(cluster, () =>
     fewestDuring(cluster, () =>
-      fewestReady(cluster, async () => {
-        await Promise.all(machines.map((machine) => cluster.event(machine, type)));
-        await areBack(cluster, before);
-      }),
+      lowestDuring(
+        () => readyNodes(cluster),
+        async () => {
+          await Promise.all(machines.map((machine) => cluster.event(machine, type)));
+          await areBack(cluster, before);
+        },
+      ),
     ),
   );
   const after = await Promise.all(machines.map((machine) => bootOf(cluster, machine)));
@@ -108,7 +90,7 @@ async function maintain(
   }
   const all = (await cluster.names()).length;
   const { fewest } = result;
-  const { fewestNodes } = result.result;
+  const { lowest: fewestNodes } = result.result;
   if (fewest < atLeast)
     throw new Error(`${fewest} pods were available, and the budget is ${atLeast}`);
   if (fewestNodes < all - 1) throw new Error(`${fewestNodes} of ${all} nodes were Ready at a time`);
@@ -118,11 +100,8 @@ async function maintain(
 
 /** The machine that leads etcd. */
 async function leader(cluster: RealCluster): Promise<string> {
-  const ask =
-    "p=/etc/kubernetes/pki/etcd; curl -sS --max-time 60 --cacert $p/ca.crt --cert $p/healthcheck-client.crt " +
-    "--key $p/healthcheck-client.key -d '{}' https://127.0.0.1:2379/v3/maintenance/status";
   for (const name of await cluster.names("control-plane")) {
-    const status = JSON.parse(await cluster.inMachine(name, ask)) as {
+    const status = JSON.parse(await cluster.inMachine(name, askEtcd("maintenance/status"))) as {
       leader: string;
       header: { member_id: string };
     };

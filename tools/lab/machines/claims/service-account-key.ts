@@ -3,7 +3,7 @@ import { ageServiceAccountKey } from "../../aged-service-account-key";
 import { succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { stage } from "./stage";
+import { stage } from "../writer";
 
 const secrets = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -43,12 +43,14 @@ const answersTo = async (cluster: RealCluster, name: string): Promise<string[]> 
 /** What a pod has been answered, if it never was that nobody knows its token. */
 async function neverRefused(cluster: RealCluster, name: string): Promise<string> {
   const answers = await answersTo(cluster, name);
-  const counts = new Map<string, number>();
-  for (const code of answers) counts.set(code, (counts.get(code) ?? 0) + 1);
-  expectSame(`answers 401 to ${name}`, counts.get("401") ?? 0, 0);
+  expectSame(`answers 401 to ${name}`, answers.filter((code) => code === "401").length, 0);
   // While the API server starts anew nobody answers.
-  return `${name} ${[...counts].map(([code, count]) => `${count} × ${code}`).join(", ")}`;
+  return told(name, answers);
 }
+
+/** What a pod was told, and how often. */
+export const told = (name: string, lines: readonly string[]): string =>
+  `${name} ${[...new Set(lines)].map((one) => `${lines.filter((line) => line === one).length} × ${one}`).join(", ")}`;
 
 export const serviceAccountKeyClaims: readonly Claim[] = (() => {
   let first: string;

@@ -3,8 +3,10 @@ import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { allReady } from "./nodes";
 
-const askEtcd =
-  "p=/etc/kubernetes/pki/etcd; curl -sS --max-time 60 --cacert $p/ca.crt --cert $p/healthcheck-client.crt --key $p/healthcheck-client.key";
+/** What the etcd of a control plane answers, on it. */
+export const askEtcd = (path: string): string =>
+  "p=/etc/kubernetes/pki/etcd; curl -sS --max-time 60 --cacert $p/ca.crt --cert $p/healthcheck-client.crt " +
+  `--key $p/healthcheck-client.key -d '{}' https://127.0.0.1:2379/v3/${path}`;
 
 interface Member {
   readonly name?: string;
@@ -13,10 +15,7 @@ interface Member {
 }
 
 async function members(cluster: RealCluster, on: string): Promise<readonly Member[]> {
-  const text = await cluster.inMachine(
-    on,
-    `${askEtcd} -d '{}' https://127.0.0.1:2379/v3/cluster/member/list`,
-  );
+  const text = await cluster.inMachine(on, askEtcd("cluster/member/list"));
   return (JSON.parse(text) as { members: readonly Member[] }).members;
 }
 

@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 
-import { folder } from "../task";
-import { start } from "./programs";
+import { folder, start } from "../task";
 
 const port = 6443;
 

@@ -1,9 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder } from "../task";
+import { folder, type Running, start } from "../task";
 import { kubeconfig } from "./api-server";
-import { type Running, start } from "./programs";
 
 export type Mode = "iptables" | "nftables" | "ipvs";
 

@@ -7,11 +7,9 @@ import { writeWhole } from "../../../shared/files";
 import { UserError } from "../../../shared/user-error";
 import { inLab, labProblem } from "../enter";
 import { labBinaries, machine, modesHere } from "../machine";
-import { csvOf, measuredIn } from "./csv";
 import type { Measurement, MeasuringTask } from "./lab-task";
-import { type Measured, pageOf, type Places } from "./page";
+import { csvOf, type Measured, measuredIn, pageOf, type Places, ratiosOf, tableOf } from "./page";
 import { plotOf } from "./plot";
-import { ratiosOf, tableOf } from "./table";
 import { measureInVirtualMachine } from "./virtual-machine";
 
 /** Each Service has six pods. */

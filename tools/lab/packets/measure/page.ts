@@ -1,6 +1,6 @@
+import { UserError } from "../../../shared/user-error";
 import type { Mode } from "../cluster/proxy";
 import type { Measurement } from "./lab-task";
-import { ratiosOf, tableOf } from "./table";
 
 export interface Measured {
   /** What the figures depend on, one line each. */
@@ -106,3 +106,125 @@ const met: Readonly<Record<Mode, string>> = {
     "A new connection finds its Service in one look into a map, and its endpoint in another.",
   ipvs: "A new connection finds its Service in one look into a table.",
 };
+
+interface Column {
+  readonly title: string;
+  value(one: Measurement): string;
+}
+
+const seconds = (value: number): string => (value < 1 ? value.toFixed(3) : value.toFixed(2));
+
+/** What is counted, in the order of the table. */
+const counted: readonly Column[] = [
+  { title: "mode", value: ({ mode }) => mode },
+  { title: "Services", value: ({ services }) => `${services}` },
+  { title: "rules", value: ({ rules }) => `${rules}` },
+  { title: "chains", value: ({ chains }) => `${chains}` },
+  { title: "sets and maps", value: ({ sets }) => `${sets ?? 0}` },
+  { title: "their members", value: ({ members }) => `${members ?? 0}` },
+  { title: "IPVS destinations", value: ({ destinations }) => `${destinations ?? 0}` },
+];
+
+/** What is timed, all in seconds. */
+const timed: readonly { readonly title: string; value(one: Measurement): number }[] = [
+  { title: "first sync", value: ({ firstSyncSeconds }) => firstSyncSeconds },
+  { title: "its CPU", value: ({ firstCpuSeconds }) => firstCpuSeconds },
+  { title: "change in force", value: ({ changeSeconds }) => changeSeconds },
+  { title: "worst", value: ({ worstChangeSeconds }) => worstChangeSeconds },
+  { title: "its CPU", value: ({ changeCpuSeconds }) => changeCpuSeconds },
+];
+
+export const tableOf = (all: readonly Measurement[]): string =>
+  markdown(all, [
+    ...counted,
+    ...timed.map(({ title, value }) => ({
+      title: `${title}, s`,
+      value: (one: Measurement) => seconds(value(one)),
+    })),
+  ]);
+
+/** With each time as a multiple of what iptables takes for as many Services. */
+export function ratiosOf(all: readonly Measurement[]): string {
+  const ratio = (one: Measurement, value: (one: Measurement) => number): string => {
+    const base = all.find(({ mode, services }) => mode === "iptables" && services === one.services);
+    return base === undefined ? "–" : (value(one) / value(base)).toFixed(2);
+  };
+  return markdown(all, [
+    ...counted,
+    ...timed.map(({ title, value }) => ({
+      title: `${title}, ×`,
+      value: (one: Measurement) => ratio(one, value),
+    })),
+  ]);
+}
+
+/** Rows with cells of equal width, which read well on a terminal and are a table in Markdown. */
+function markdown(all: readonly Measurement[], columns: readonly Column[]): string {
+  const rows = [
+    columns.map(({ title }) => title),
+    ...all.map((one) => columns.map(({ value }) => value(one))),
+  ];
+  const widths = columns.map((_, index) =>
+    Math.max(...rows.map((cells) => cells[index]?.length ?? 0)),
+  );
+  const [head = "", ...body] = rows.map(
+    (cells) => `| ${cells.map((cell, index) => pad(cell, index, widths)).join(" | ")} |`,
+  );
+  const line = `| ${widths.map((width, index) => (index === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  return [head, line, ...body].join("\n");
+}
+
+const pad = (cell: string, index: number, widths: readonly number[]): string =>
+  index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0);
+
+/** The figures of a measurement by their columns. */
+const csvColumns = {
+  services: "services",
+  endpoints: "endpoints",
+  rules: "rules",
+  endpointRules: "endpoint_rules",
+  chains: "chains",
+  sets: "sets",
+  members: "members",
+  destinations: "destinations",
+  firstSyncSeconds: "first_sync_seconds",
+  firstCpuSeconds: "first_sync_cpu_seconds",
+  changeSeconds: "change_seconds",
+  worstChangeSeconds: "worst_change_seconds",
+  changeCpuSeconds: "change_cpu_seconds",
+} as const satisfies Record<Exclude<keyof Measurement, "mode">, string>;
+
+const figures = Object.keys(csvColumns) as (keyof typeof csvColumns)[];
+
+const head = ["mode", ...Object.values(csvColumns)].join(",");
+
+/** A line for each measurement, below comments that say on which machine. */
+export const csvOf = ({ machine, all }: Measured): string =>
+  [
+    ...machine.map((line) => `# ${line}`),
+    head,
+    ...all.map((one) => [one.mode, ...figures.map((figure) => round(one[figure] ?? 0))].join(",")),
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
+
+const round = (value: number): number => Math.round(value * 1000) / 1000;
+
+/** What `csvOf` wrote. */
+export function measuredIn(file: string, text: string): Measured {
+  const lines = text.trimEnd().split("\n");
+  const first = lines.findIndex((line) => !line.startsWith("#"));
+  if (lines[first] !== head) {
+    throw new UserError(
+      `${file}: expected the columns ${head}, got ${lines[first]}; measure anew, or delete it`,
+    );
+  }
+  return {
+    machine: lines.slice(0, first).map((line) => line.slice(2)),
+    all: lines.slice(first + 1).map((line) => {
+      const [mode, ...cells] = line.split(",");
+      const values = Object.fromEntries(figures.map((figure, n) => [figure, Number(cells[n])]));
+      return { mode: mode as Mode, ...values } as unknown as Measurement;
+    }),
+  };
+}

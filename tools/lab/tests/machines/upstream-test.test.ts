@@ -1,11 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 
 import { parse, stringify } from "yaml";
 
 import { byName, expectPassed } from "../../machines/upstream-test";
+import { testFolder } from "../../../../tests/support/test-folder";
 
 const spec = (LeafNodeType: string, State: string, Message?: string) => ({
   ...{ LeafNodeType, State },
@@ -31,23 +30,19 @@ test("a test that did not run has not passed, nor has another beside it", () => 
 });
 
 test("upstream's tests meet the API under its own name, and that name leads to this host", () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-upstream-"));
+  const folder = testFolder();
   const cluster = { server: "https://api.example:6443", "certificate-authority-data": "Y2E=" };
   const kubeconfig = stringify({ clusters: [{ name: "one", cluster }] });
-  try {
-    const made = byName({ kubeconfig, address: { host: "127.0.0.1", port: 4242 }, folder });
+  const made = byName({ kubeconfig, address: { host: "127.0.0.1", port: 4242 }, folder });
 
-    expect(parse(readFileSync(made.kubeconfig, "utf8")).clusters[0].cluster).toEqual({
-      ...cluster,
-      server: "https://api.example:4242",
-    });
-    const [command = "", ...args] = made.within;
-    const asUser = process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"];
-    const { stdout } = spawnSync(command, [...asUser, ...args, "getent", "hosts", "api.example"], {
-      encoding: "utf8",
-    });
-    expect(stdout).toMatch(/^127\.0\.0\.1\s.*\bapi\.example\b/);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  expect(parse(readFileSync(made.kubeconfig, "utf8")).clusters[0].cluster).toEqual({
+    ...cluster,
+    server: "https://api.example:4242",
+  });
+  const [command = "", ...args] = made.within;
+  const asUser = process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"];
+  const { stdout } = spawnSync(command, [...asUser, ...args, "getent", "hosts", "api.example"], {
+    encoding: "utf8",
+  });
+  expect(stdout).toMatch(/^127\.0\.0\.1\s.*\bapi\.example\b/);
 });

@@ -1,7 +1,5 @@
-import { csvOf, measuredIn } from "../../packets/measure/csv";
 import type { Measurement } from "../../packets/measure/lab-task";
-import { pageOf } from "../../packets/measure/page";
-import { ratiosOf } from "../../packets/measure/table";
+import { csvOf, measuredIn, pageOf, ratiosOf } from "../../packets/measure/page";
 import { saidIn } from "../../packets/measure/virtual-machine";
 
 const measurement = (mode: Measurement["mode"], services: number, firstSyncSeconds: number) =>
