@@ -1,3 +1,4 @@
+import { isReady, type KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { atLeast, fewestDuring, namespace, replicas } from "../budget";
 import { type Claim, eventually, expectSame, lowestDuring } from "../claim";
 import type { RealCluster } from "../real-cluster";
@@ -5,12 +6,6 @@ import { saw, whileWriting } from "../writer";
 import { bootOf } from "./life";
 import { allReady } from "./nodes";
 import { askEtcd } from "./three";
-
-interface Node {
-  readonly metadata: { readonly name: string; readonly annotations?: Record<string, string> };
-  readonly spec: { readonly unschedulable?: true };
-  readonly status: { readonly conditions: readonly { type: string; status: string }[] };
-}
 
 interface Event {
   readonly reason: string;
@@ -44,8 +39,8 @@ async function areBack(cluster: RealCluster, before: ReadonlyMap<string, number>
   });
   await eventually(600, cluster.signal, async () => {
     await allReady(cluster, (await cluster.names()).length);
-    for (const { metadata, spec } of await cluster.get<Node>("nodes")) {
-      expectSame(`cordon of ${metadata.name}`, spec.unschedulable ?? false, false);
+    for (const { metadata, spec } of await cluster.get<KubernetesObject>("nodes")) {
+      expectSame(`cordon of ${metadata.name}`, spec?.unschedulable ?? false, false);
       const mark = metadata.annotations?.["zoned/cordoned-for-maintenance"];
       expectSame(`mark on ${metadata.name}`, mark ?? "none", "none");
     }
@@ -59,9 +54,7 @@ async function areBack(cluster: RealCluster, before: ReadonlyMap<string, number>
 }
 
 const readyNodes = async (cluster: RealCluster): Promise<number> =>
-  (await cluster.get<Node>("nodes")).filter(({ status }) =>
-    status.conditions.some((one) => one.type === "Ready" && one.status === "True"),
-  ).length;
+  (await cluster.get<KubernetesObject>("nodes")).filter(isReady).length;
 
 /** Lets Azure do this to machines at once, under writes and with pods that have a budget. */
 async function maintain(
@@ -141,8 +134,8 @@ export const maintenanceClaims: readonly Claim[] = [
         const reasons = await saidOf(cluster, machine);
         expectSame("whether it was noted", reasons.includes("FreezeScheduled"), true);
       });
-      const nodes = await cluster.get<Node>("nodes");
-      expectSame("cordoned nodes", nodes.filter(({ spec }) => spec.unschedulable).length, 0);
+      const nodes = await cluster.get<KubernetesObject>("nodes");
+      expectSame("cordoned nodes", nodes.filter(({ spec }) => spec?.unschedulable).length, 0);
     },
   },
 ];

@@ -1,3 +1,4 @@
+import type { KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
@@ -8,10 +9,6 @@ import { expectMembers } from "./three";
 const account = "snapshots";
 /** As the machines of the network reach it, by its name. */
 const endpoint = `http://${account}.blob.core.windows.net`;
-
-interface Named {
-  readonly metadata: { readonly name: string; readonly resourceVersion: string };
-}
 
 export const configMap = (name: string) => ({
   apiVersion: "v1",
@@ -60,8 +57,12 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
         await cluster.apply(configMap("a"));
         const { name, bytes } = await saveSnapshot(cluster);
         await cluster.apply(configMap("b"));
-        const [b] = await cluster.get<Named>("configmap", "--field-selector", "metadata.name=b");
-        before = { container, survivor, resourceVersion: b!.metadata.resourceVersion };
+        const [b] = await cluster.get<KubernetesObject>(
+          "configmap",
+          "--field-selector",
+          "metadata.name=b",
+        );
+        before = { container, survivor, resourceVersion: b!.metadata.resourceVersion! };
         return `${name}, ${bytes} bytes`;
       },
     },
@@ -80,7 +81,9 @@ export function restoreClaims(controlPlanes: 1 | 3): readonly Claim[] {
         await cluster.configure({ etcdBackups: before.container, restoreFrom: "latest" });
         succeeded(await cluster.up());
         await allReady(cluster, (await cluster.names()).length);
-        const maps = (await cluster.get<Named>("configmaps")).map(({ metadata }) => metadata.name);
+        const maps = (await cluster.get<KubernetesObject>("configmaps")).map(
+          ({ metadata }) => metadata.name,
+        );
         expectAll("ConfigMaps", maps, ["a"]);
         if (maps.includes("b")) throw new Error("there is a ConfigMap of after the snapshot");
       },
@@ -140,7 +143,9 @@ const restoredFromOneOfThree = (before: () => Before): Claim => ({
     await cluster.configure({ etcdBackups: container, restoreFrom: "latest", reinitialize: id });
     succeeded(await cluster.up());
     await allReady(cluster, (await cluster.names()).length);
-    const maps = (await cluster.get<Named>("configmaps")).map(({ metadata }) => metadata.name);
+    const maps = (await cluster.get<KubernetesObject>("configmaps")).map(
+      ({ metadata }) => metadata.name,
+    );
     expectAll("ConfigMaps", maps, ["a", "c"]);
     if (maps.includes("d")) throw new Error("there is a ConfigMap of after the snapshot");
     if ((await cluster.generations())[kept] === old) throw new Error(`${kept} is the old machine`);

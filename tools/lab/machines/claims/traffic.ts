@@ -1,3 +1,4 @@
+import type { KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { azureServices } from "../../../local-azure/machines/qemu/network/azure-services";
 import { operatorAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { agnhostImage } from "../../../mirror/images/wanted-images";
@@ -12,10 +13,6 @@ const controlPlane = "node-role.kubernetes.io/control-plane";
 /** Who is outside of the operators' range. */
 const stranger = azureServices.blob.address;
 
-interface Pod {
-  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
-  readonly spec: { readonly nodeName: string };
-}
 interface Service {
   readonly metadata: { readonly name: string };
   readonly spec: { readonly healthCheckNodePort?: number };
@@ -80,10 +77,16 @@ const local = (replicas: number): object[] =>
     service: { externalTrafficPolicy: "Local" },
   });
 
-const podsOf = async (cluster: RealCluster, app: string): Promise<Pod[]> =>
-  (await cluster.get<Pod>("pods", "--namespace", namespace, "--selector", `app=${app}`)).filter(
-    ({ metadata }) => metadata.deletionTimestamp === undefined,
-  );
+const podsOf = async (cluster: RealCluster, app: string): Promise<KubernetesObject[]> =>
+  (
+    await cluster.get<KubernetesObject>(
+      "pods",
+      "--namespace",
+      namespace,
+      "--selector",
+      `app=${app}`,
+    )
+  ).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 
 const rolledOut = (cluster: RealCluster, name: string): Promise<string> =>
   cluster.kubectl([
@@ -186,7 +189,7 @@ async function localEndpoints(
 }
 
 const expectCounts = async (cluster: RealCluster, service: string): Promise<void> => {
-  const nodes = (await podsOf(cluster, service)).map(({ spec }) => spec.nodeName);
+  const nodes = (await podsOf(cluster, service)).map(({ spec }) => spec!.nodeName!);
   const expected = (await cluster.names()).map((name) => [name, Number(nodes.includes(name))]);
   expectSame("pods", await localEndpoints(cluster, service), Object.fromEntries(expected));
 };
@@ -233,7 +236,7 @@ export const trafficClaims: readonly Claim[] = [
     isGround: true,
     check: async (cluster) => {
       const seconds = await expose(cluster, "everywhere", 3);
-      const nodes = (await podsOf(cluster, "everywhere")).map(({ spec }) => spec.nodeName).sort();
+      const nodes = (await podsOf(cluster, "everywhere")).map(({ spec }) => spec!.nodeName!).sort();
       expectSame("machines with a pod", nodes, (await cluster.names()).sort());
       return `its address came after ${seconds} s`;
     },
@@ -277,7 +280,7 @@ export const trafficClaims: readonly Claim[] = [
       await allAnswer(cluster, "local");
       const pods = await podsOf(cluster, "local");
       const first = await ask(cluster, "local", "hostname");
-      const lost = pods.find(({ metadata }) => metadata.name === first)!.spec.nodeName;
+      const lost = pods.find(({ metadata }) => metadata.name === first)!.spec!.nodeName!;
       const others = pods.map(({ metadata }) => metadata.name).filter((name) => name !== first);
       const since = Date.now();
       await cluster.ask("DELETE", lost);

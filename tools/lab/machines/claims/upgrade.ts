@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
+import type { KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { etcdOf } from "../../../../components/versions";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
 import { refused, unchanged, succeeded } from "../../local-cloud";
@@ -12,20 +13,14 @@ import { allReady, everywhere } from "./nodes";
 import { configMap, saveSnapshot } from "./restore";
 import { expectMembers } from "./three";
 
-interface Node {
-  readonly metadata: { readonly name: string; readonly annotations: Record<string, string> };
-  readonly spec: { readonly unschedulable?: true };
-  readonly status: { readonly nodeInfo: { readonly kubeletVersion: string } };
-}
-
 /** Everything of Kubernetes on every machine is of this version, and takes pods. */
 async function expectVersion(cluster: RealCluster, version: string): Promise<void> {
   const names = await cluster.names();
   await eventually(300, cluster.signal, () => allReady(cluster, names.length));
-  for (const { metadata, spec, status } of await cluster.get<Node>("nodes")) {
-    const { name, annotations } = metadata;
-    expectSame(`kubelet of ${name}`, status.nodeInfo.kubeletVersion, `v${version}`);
-    expectSame(`cordon of ${name}`, spec.unschedulable ?? false, false);
+  for (const { metadata, spec, status } of await cluster.get<KubernetesObject>("nodes")) {
+    const { name, annotations = {} } = metadata;
+    expectSame(`kubelet of ${name}`, status?.nodeInfo?.kubeletVersion, `v${version}`);
+    expectSame(`cordon of ${name}`, spec?.unschedulable ?? false, false);
     expectSame(`mark on ${name}`, annotations["zoned/cordoned-for-upgrade"] ?? "none", "none");
   }
   await everywhere(cluster, async (name) => {
@@ -266,7 +261,7 @@ export const upgradeClaims: readonly Claim[] = (() => {
         await cluster.configure({ ...goesTo(current.version), restoreFrom: before });
         succeeded(await cluster.up());
         await allReady(cluster, (await cluster.names()).length);
-        const maps = (await cluster.get<Pick<Node, "metadata">>("configmaps")).map(
+        const maps = (await cluster.get<KubernetesObject>("configmaps")).map(
           ({ metadata }) => metadata.name,
         );
         expectAll("ConfigMaps", maps, ["before"]);
