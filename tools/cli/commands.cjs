@@ -221,7 +221,12 @@ module.exports = {
     about: "Fills a folder with what machines without internet fetch, and serves it.",
     options: {
       folder: { value: "folder", about: "where the mirror is", usually: "one in the cache" },
-      system: { value: "name", about: "what the machines run: ubuntu-24.04 or debian-13" },
+      system: {
+        value: "name",
+        about: "what the machines run",
+        choices: ["ubuntu-24.04", "debian-13"],
+        usually: "Ubuntu where its archive answers",
+      },
       serve: { value: "address:port", about: "serve it there until Ctrl-C", read: listening },
     },
   },

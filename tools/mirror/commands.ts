@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
-import { onPath } from "../programs/engine";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 
 /** Commands that fill a mirror, and the Debian packages that have them. */
@@ -13,21 +12,9 @@ export const requiredCommands = {
   tar: "tar",
 };
 
-/** @throws UserError that names every command that is missing */
-export function checkCommands(path = process.env.PATH): void {
-  const missing = Object.entries(requiredCommands).filter(
-    ([command]) => onPath(command, path) === undefined,
-  );
-  if (missing.length === 0) return;
-  throw new UserError(
-    `a mirror is made with ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
-      `on Debian or Ubuntu, sudo apt-get install ${missing.map(([, name]) => name).join(" ")}`,
-  );
-}
-
 const lastLines = 10;
 
-export interface RunOptions {
+interface RunOptions {
   readonly signal: AbortSignal;
   readonly env?: NodeJS.ProcessEnv;
 }

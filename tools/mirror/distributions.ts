@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 
-import { UserError } from "../shared/user-error";
 import type { Sources } from "./sources";
 
 /** A system that machines may have, and where its packages come from. */
@@ -40,15 +39,8 @@ const ubuntu: Distribution = {
   keyringPackage: "ubuntu-keyring",
 };
 
-const all = [ubuntu, debian];
-
-const distributionNames = all.map(({ name }) => name);
-
-export function distributionOf(name: string): Distribution {
-  const found = all.find((one) => one.name === name);
-  if (found) return found;
-  throw new UserError(`there is no mirror for ${name}, expected ${distributionNames.join(" or ")}`);
-}
+/** All that there may be a mirror for. */
+export const distributions: readonly Distribution[] = [ubuntu, debian];
 
 /**
  * The distribution that is asked for; without one, Ubuntu if it can be mirrored here, else Debian.
@@ -59,7 +51,8 @@ export async function chooseDistribution(
   sources: Sources,
   log: (text: string) => void,
 ): Promise<Distribution> {
-  if (asked !== undefined) return distributionOf(asked);
+  const found = distributions.find(({ name }) => name === asked);
+  if (found) return found;
   const hasKeys = existsSync(ubuntu.keyring);
   if (hasKeys && (await sources.answers(ubuntu.archive))) return ubuntu;
   log(

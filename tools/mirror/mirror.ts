@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 
 import { minorFor, versions } from "../../components/versions";
+import { requireCommands } from "../programs/debian";
 import { install, isInstalled, placesOf } from "../programs/installs";
 import { current, releaseOf } from "../programs/releases";
 import { cacheFolder, kubernetesToolOf, type Tool } from "../programs/tools";
@@ -14,7 +15,7 @@ import { provideImages, registryAddress } from "./images/provide-images";
 import { fetchManifests, type Manifests } from "./manifest-files";
 import { hasKubernetesPackages, providePackages } from "./packages/provide-packages";
 import { fetchArchive, releaseArchives } from "./packages/release-archives";
-import { checkCommands, run } from "./commands";
+import { requiredCommands, run } from "./commands";
 import { type Item, type Missing, type Report, Sources } from "./sources";
 import { runConcurrently } from "../shared/run-concurrently";
 import {
@@ -57,7 +58,7 @@ export interface Mirror {
  * official source provides.
  */
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
-  checkCommands();
+  requireCommands(requiredCommands);
   const { cache = cacheFolder(), progress, signal, system, cloudProvider = true } = options;
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);

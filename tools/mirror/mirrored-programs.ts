@@ -14,6 +14,7 @@ import {
   kubernetesToolOf,
   nodeTool,
   nodeToolOf,
+  ofModule,
   type Tool,
 } from "../programs/tools";
 import { checkout } from "../shared/checkout";
@@ -26,60 +27,32 @@ export const cniPlugins = [
   ...["loopback", "macvlan", "portmap", "ptp", "sbr", "static", "tap", "tuning", "vlan", "vrf"],
 ];
 
-function cni(): Tool {
-  const version = pinned("cni-plugins", "github.com/containernetworking/plugins");
-  const url = `${github}/containernetworking/plugins/releases/download/v${version}/cni-plugins-linux-amd64-v${version}.tgz`;
-  return {
-    name: "cni-plugins",
-    version,
-    binaries: cniPlugins,
-    builds: [{ module: "cni-plugins", ldflags: "-s -w" }],
-    typical: "1 min",
-    downloads: [
-      {
-        url,
-        sha256: { kind: "list", url: `${url}.sha256` },
-        members: Object.fromEntries(cniPlugins.map((name) => [name, `./${name}`])),
-      },
-    ],
-  };
-}
+const cni = ofModule({
+  ...{ name: "cni-plugins", module: "github.com/containernetworking/plugins", typical: "1 min" },
+  binaries: cniPlugins,
+  archive: (version) =>
+    `${github}/containernetworking/plugins/releases/download/v${version}/cni-plugins-linux-amd64-v${version}.tgz`,
+  member: (binary) => `./${binary}`,
+});
 
 /** crictl, the command line of the Container Runtime Interface. */
-function criTools(): Tool {
-  const version = pinned("cri-tools", "sigs.k8s.io/cri-tools");
-  const url = `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-linux-amd64.tar.gz`;
-  return {
-    name: "cri-tools",
-    version,
-    binaries: ["crictl"],
-    builds: [
-      {
-        module: "cri-tools",
-        ldflags: `-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=v${version}`,
-      },
-    ],
-    typical: "2 min",
-    downloads: [
-      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { crictl: "crictl" } },
-    ],
-  };
-}
+const criTools = ofModule({
+  ...{ name: "cri-tools", module: "sigs.k8s.io/cri-tools", typical: "2 min" },
+  binaries: ["crictl"],
+  build: {
+    ldflags: `-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=v${pinned("cri-tools", "sigs.k8s.io/cri-tools")}`,
+  },
+  archive: (version) =>
+    `${github}/kubernetes-sigs/cri-tools/releases/download/v${version}/crictl-v${version}-linux-amd64.tar.gz`,
+});
 
-function corednsOf({ sources }: Release): Tool {
-  const version = pinned(`${sources}coredns`, "github.com/coredns/coredns");
-  const url = `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_linux_amd64.tgz`;
-  return {
-    name: "coredns",
-    version,
-    binaries: ["coredns"],
-    builds: [{ module: `${sources}coredns`, ldflags: "-s -w" }],
+const corednsOf = ({ sources }: Release): Tool =>
+  ofModule({
+    ...{ name: "coredns", folder: `${sources}coredns`, module: "github.com/coredns/coredns" },
     typical: "3 min",
-    downloads: [
-      { url, sha256: { kind: "list", url: `${url}.sha256` }, members: { coredns: "coredns" } },
-    ],
-  };
-}
+    archive: (version) =>
+      `${github}/coredns/coredns/releases/download/v${version}/coredns_${version}_linux_amd64.tgz`,
+  });
 
 /** Programs with sources in a module's own folder; a digest of these is part of the version. */
 export function ownProgram(
@@ -106,26 +79,12 @@ export function ownProgram(
 }
 
 /** Pulls images from their registries. */
-export const craneTool: Tool = crane();
-
-function crane(): Tool {
-  const version = pinned("crane", "github.com/google/go-containerregistry");
-  const release = `${github}/google/go-containerregistry/releases/download/v${version}`;
-  return {
-    name: "crane",
-    version,
-    binaries: ["crane"],
-    builds: [{ module: "crane", ldflags: "-s -w" }],
-    typical: "1 min",
-    downloads: [
-      {
-        url: `${release}/go-containerregistry_Linux_x86_64.tar.gz`,
-        sha256: { kind: "list", url: `${release}/checksums.txt` },
-        members: { crane: "crane" },
-      },
-    ],
-  };
-}
+export const craneTool = ofModule({
+  ...{ name: "crane", module: "github.com/google/go-containerregistry", typical: "1 min" },
+  archive: (version) =>
+    `${github}/google/go-containerregistry/releases/download/v${version}/go-containerregistry_Linux_x86_64.tar.gz`,
+  sums: "checksums.txt",
+});
 
 const flannel = ownProgram(
   "flannel",
@@ -138,14 +97,9 @@ const flannel = ownProgram(
   },
 );
 
-const metricsServer: Tool = {
-  name: "metrics-server",
-  version: pinned("metrics-server", "sigs.k8s.io/metrics-server"),
-  binaries: ["metrics-server"],
-  builds: [{ module: "metrics-server", ldflags: "-s -w" }],
-  typical: "1 min",
-  downloads: [],
-};
+const metricsServer = ofModule({
+  ...{ name: "metrics-server", module: "sigs.k8s.io/metrics-server", typical: "1 min" },
+});
 
 /**
  * Built even where Azure's registry answers: what comes out of an image there may need the C library
@@ -158,20 +112,10 @@ const builtStatically = (tool: Tool): Tool => ({
 });
 
 /** What upstream's end-to-end tests run in pods. */
-const agnhost: Tool = {
-  name: "agnhost",
-  version: pinned("kubernetes", "k8s.io/kubernetes"),
-  binaries: ["agnhost"],
-  builds: [
-    {
-      module: "kubernetes",
-      packages: ["k8s.io/kubernetes/test/images/agnhost"],
-      ldflags: "-s -w",
-    },
-  ],
-  typical: "1 min",
-  downloads: [],
-};
+const agnhost = ofModule({
+  ...{ name: "agnhost", folder: "kubernetes", module: "k8s.io/kubernetes", typical: "1 min" },
+  build: { packages: ["k8s.io/kubernetes/test/images/agnhost"] },
+});
 
 const pause = ownProgram(
   "pause",
@@ -180,7 +124,7 @@ const pause = ownProgram(
 );
 
 /** Programs of the packages that are built where pkgs.k8s.io does not answer. */
-export const programsInPackages: readonly Tool[] = [kubernetesTool, cni(), criTools(), nodeTool];
+export const programsInPackages: readonly Tool[] = [kubernetesTool, cni, criTools, nodeTool];
 
 /** Programs of kubeadm's images of a version; the longest build first. */
 const controlPlanePrograms = (release: Release): readonly Tool[] => [

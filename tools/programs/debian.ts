@@ -29,6 +29,22 @@ const forTests: Wanted = {
 
 const exec = promisify(execFile);
 
+/** Administrators' commands lie where a user's PATH often does not lead. */
+const missingOf = (wanted: Wanted): [command: string, name: string][] =>
+  Object.entries(wanted).filter(
+    ([command]) => onPath(command, `${process.env.PATH ?? ""}:/usr/sbin:/sbin`) === undefined,
+  );
+
+/** @throws UserError that names every command that is missing */
+export function requireCommands(wanted: Wanted): void {
+  const missing = missingOf(wanted);
+  if (missing.length === 0) return;
+  throw new UserError(
+    `this needs ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
+      `sudo apt-get install --no-install-recommends ${missing.map(([, name]) => name).join(" ")}`,
+  );
+}
+
 /**
  * Makes sure of the system's own programs: installs them where that is ours to do, else names them
  * all.
@@ -38,20 +54,10 @@ export async function debianPackages(
   signal: AbortSignal,
   wanted = forTests,
 ): Promise<void> {
-  // Administrators' commands lie where a user's PATH often does not lead.
-  const searchPath = `${process.env.PATH ?? ""}:/usr/sbin:/sbin`;
-  const missing = Object.entries(wanted).filter(
-    ([command]) => onPath(command, searchPath) === undefined,
-  );
-  if (missing.length === 0) return;
-  const packages = missing.map(([, name]) => name);
+  const packages = missingOf(wanted).map(([, name]) => name);
+  if (packages.length === 0) return;
   const isOurs = process.getuid?.() === 0 && onPath("apt-get") !== undefined;
-  if (!isOurs) {
-    throw new UserError(
-      `this needs ${missing.map(([command]) => command).join(", ")}, which ${missing.length === 1 ? "is" : "are"} not installed: ` +
-        `sudo apt-get install --no-install-recommends ${packages.join(" ")}`,
-    );
-  }
+  if (!isOurs) requireCommands(wanted);
   if (packages.includes("cloud-init")) keepCloudInitAsleep();
   await progress.during(
     `installing ${packages.join(", ")} with apt-get`,

@@ -120,53 +120,68 @@ export const kubernetesToolOf = ofKubernetes(
 
 export const kubernetesTool = kubernetesToolOf(current);
 
-/** Programs of etcd's release. */
-function ofEtcd(
-  name: string,
-  binaries: readonly string[],
-  { sources }: Release,
-): Omit<Tool, "builds"> {
-  const version = pinned(`${sources}etcd`, "go.etcd.io/etcd/server/v3");
-  const release = `${github}/etcd-io/etcd/releases/download/v${version}`;
-  const archive = `etcd-v${version}-linux-amd64`;
+interface OfModule {
+  readonly name: string;
+  /** Folder below `tools/programs/modules`; by default of the tool's name. */
+  readonly folder?: string;
+  readonly module: string;
+  readonly binaries?: readonly string[];
+  readonly typical: string;
+  readonly build?: Partial<GoBuild>;
+  /** Where the same version is published, as an archive. */
+  readonly archive?: (version: string) => string;
+  /** The list of hashes that lies beside it; by default its name with `.sha256`. */
+  readonly sums?: string;
+  /** Where a binary is in the archive, if not at its top. */
+  readonly member?: (binary: string, version: string) => string;
+}
+
+/** A tool of one Go module, in the module's version. */
+export function ofModule({ name, folder = name, module, typical, ...of }: OfModule): Tool {
+  const { binaries = [name], build, sums, member = (binary) => binary } = of;
+  const version = pinned(folder, module);
+  const url = of.archive?.(version);
   return {
-    name,
-    version,
-    binaries,
-    typical: "1 min",
-    downloads: [
-      {
-        url: `${release}/${archive}.tar.gz`,
-        sha256: { kind: "list", url: `${release}/SHA256SUMS` },
-        members: Object.fromEntries(binaries.map((binary) => [binary, `${archive}/${binary}`])),
-      },
-    ],
+    ...{ name, version, binaries, typical },
+    builds: [{ module: folder, ldflags: "-s -w", ...build }],
+    downloads:
+      url === undefined
+        ? []
+        : [
+            {
+              url,
+              sha256: { kind: "list", url: sums ? new URL(sums, url).href : `${url}.sha256` },
+              members: Object.fromEntries(
+                binaries.map((binary) => [binary, member(binary, version)]),
+              ),
+            },
+          ],
   };
 }
 
-export const etcdToolOf = (release: Release): Tool => ({
-  ...ofEtcd("etcd", ["etcd"], release),
-  builds: [
-    {
-      module: `${release.sources}etcd`,
-      packages: ["go.etcd.io/etcd/server/v3"],
-      ldflags: "-s -w",
-      binary: "etcd",
-    },
-  ],
-});
+const ofEtcd = (
+  name: string,
+  binaries: readonly string[],
+  build: Partial<GoBuild>,
+  { sources }: Release,
+): Tool =>
+  ofModule({
+    ...{ name, binaries, build },
+    ...{ folder: `${sources}etcd`, module: "go.etcd.io/etcd/server/v3", typical: "1 min" },
+    archive: (version) =>
+      `${github}/etcd-io/etcd/releases/download/v${version}/etcd-v${version}-linux-amd64.tar.gz`,
+    sums: "SHA256SUMS",
+    member: (binary, version) => `etcd-v${version}-linux-amd64/${binary}`,
+  });
+
+export const etcdToolOf = (release: Release): Tool =>
+  ofEtcd("etcd", ["etcd"], { packages: ["go.etcd.io/etcd/server/v3"], binary: "etcd" }, release);
 
 /** etcd's two command lines, for one that runs and for its files. */
-export const etcdctlToolOf = (release: Release): Tool => ({
-  ...ofEtcd("etcdctl", ["etcdctl", "etcdutl"], release),
-  builds: [
-    {
-      module: `${release.sources}etcd`,
-      packages: ["go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"],
-      ldflags: "-s -w",
-    },
-  ],
-});
+export const etcdctlToolOf = (release: Release): Tool => {
+  const packages = ["go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"];
+  return ofEtcd("etcdctl", ["etcdctl", "etcdutl"], { packages }, release);
+};
 
 const etcdTool = etcdToolOf(current);
 

@@ -7,6 +7,7 @@ import { defaultState } from "../../local-azure/rehearsal/state-folder";
 import { checkout } from "../../shared/checkout";
 import { scenarios } from "../../lab/faults/cases/scenarios";
 import { chapters } from "../../lab/machines/chapters";
+import { distributions } from "../../mirror/distributions";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {
@@ -109,6 +110,11 @@ it.each([
       ...["got ':8080'", "got '10.0.0.4'", "got '10.0.0.4:70000'", "got '10.0.0.4:'"],
     ],
   ],
+  [
+    "mirror",
+    ["--system", "windows"],
+    ["--system: expected one of ubuntu-24.04, debian-13, got 'windows'"],
+  ],
   ["lint", ["-x"], ["unknown option '-x': expected none"]],
 ])("npm run %s -- %j is refused without packages", (script, words, problems) => {
   const { status, stdout, stderr } = run(script, ...words);
@@ -148,6 +154,7 @@ it("tells of the defaults and names that the programs have", () => {
 
   expect(help("start")).toContain(`(default: ${relative(checkout, defaultState)} in the checkout)`);
   expect(help("start")).toContain(`(default: ${defaultScale})`);
+  expect(help("mirror")).toContain(`(${distributions.map(({ name }) => name).join(", ")})`);
   expect(help("test:machines")).toContain(`(${chapters.map(({ key }) => key).join(", ")})`);
   expect(help("test:faults")).toContain(`(${scenarios.map(({ key }) => key).join(", ")})`);
 });
