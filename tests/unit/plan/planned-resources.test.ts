@@ -2,6 +2,7 @@ import { plannedResources } from "../../../components/plan/planned-resources";
 import type { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { schemaOf } from "../../../tools/local-azure/arm/types/schema";
 import { typeOf } from "../../../tools/local-azure/arm/types/types";
 import { update, type Update } from "../../support/program";
 import { validSettings } from "../../support/sample";
@@ -61,7 +62,8 @@ describe.each<[string, Values]>([
 
   it("each has what the update sends, and is asked for in the API's version that sends it", () => {
     for (const { content, apiVersion } of planned) {
-      const { token, apiVersion: sent } = typeFor(content.type);
+      const { token } = typeFor(content.type);
+      const { apiVersion: sent, inputs: known } = schemaOf(typeFor(content.type));
       const { type, name, location, ...rest } = content;
       const extension = type.endsWith("/extensions") ? { type: "CustomScript" } : {};
       const inputs = requests.filter((one) => one.type === token).map((one) => one.inputs);
@@ -70,14 +72,8 @@ describe.each<[string, Values]>([
       if (type === group) expect(inputs.map(({ tags }) => tags)).toEqual([rest.tags]);
       expect(inputs.some((one) => Object.values(one).includes(name))).toBe(true);
       expect([type, apiVersion]).toEqual([type, sent]);
-      expect([type, location !== undefined]).toEqual([
-        type,
-        typeFor(type).inputs.includes("location"),
-      ]);
-      expect([type, content.tags !== undefined]).toEqual([
-        type,
-        typeFor(type).inputs.includes("tags"),
-      ]);
+      expect([type, location !== undefined]).toEqual([type, known.includes("location")]);
+      expect([type, content.tags !== undefined]).toEqual([type, known.includes("tags")]);
     }
   });
 });

@@ -2,6 +2,7 @@ import { AzureError, conflict, invalidParameter, invalidReference, refuse } from
 import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
 import { Body, Resource, View } from "./resources/resource";
 import { ResourceType } from "./types/resource-type";
+import { schemaOf } from "./types/schema";
 import { checkedGlobal, checkedLocation, checkZones } from "./subscription/regions";
 
 const inFlight = new Set(["Creating", "Updating", "Deleting"]);
@@ -47,6 +48,7 @@ export function checkRequest(
   old: Resource | undefined,
   view: View,
 ): Body {
+  const { inputs, required } = schemaOf(type);
   checkScope(id, view);
   if (!(type.name ?? /^[^/]{1,260}$/).test(id.name)) {
     throw refuse(
@@ -54,11 +56,11 @@ export function checkRequest(
       `Resource name ${id.name} is invalid. It has to match ${String(type.name)}. (${type.type})`,
     );
   }
-  for (const path of type.required) {
+  for (const path of required) {
     if (path === "location" || valueAt(body, path) !== undefined) continue;
     throw invalidParameter(`Required parameter '${path}' is missing (null).`, path);
   }
-  if (!type.inputs.includes("location") || type.type === groupType) return body;
+  if (!inputs.includes("location") || type.type === groupType) return body;
 
   const location = type.isGlobal
     ? checkedGlobal(body["location"], type.type)

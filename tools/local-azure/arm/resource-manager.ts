@@ -26,6 +26,7 @@ import { SubResourceId, subResourceOf } from "./resources/sub-resources";
 import { Outcome, RequestLog, Requests } from "./requests";
 import { Body, merged, pick, Resource, View } from "./resources/resource";
 import { ResourceType, withKeptTags, withoutReadOnly } from "./types/resource-type";
+import { schemaOf } from "./types/schema";
 import { StateFile } from "./resources/state-file";
 import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";
@@ -190,7 +191,7 @@ export class ResourceManager {
   /** Changes tags and, of some types, other properties. What is left out stays. */
   patch(id: string, body: Body, options: ChangeOptions = {}): Promise<Outcome> {
     return this.requests.answer("PATCH", id, async (armId, type, fault) => {
-      if (subResourceOf(armId) || !type.inputs.includes("tags")) {
+      if (subResourceOf(armId) || !schemaOf(type).inputs.includes("tags")) {
         throw methodNotAllowed("PATCH", armId.type);
       }
       const current = this.inventory.find(armId.id);
@@ -207,7 +208,7 @@ export class ResourceManager {
           );
         }
         const changed = type.patched?.(current, more) ?? more;
-        const sent = merged(pick(current.body, type.inputs), { tags, ...changed });
+        const sent = merged(pick(current.body, schemaOf(type).inputs), { tags, ...changed });
         return this.apply(armId, type, sent, { ...options, fault });
       }
       checkConditions(options.conditions, this.inventory.shown(current), armId);
@@ -251,7 +252,7 @@ export class ResourceManager {
     await this.apply(
       owner,
       ownerType,
-      { ...pick(shown, ownerType.inputs), [list]: changed },
+      { ...pick(shown, schemaOf(ownerType).inputs), [list]: changed },
       { ...options, accepted: accepted && (() => accepted({ status, body: subResource() })) },
     );
     return { status, body: subResource() };
@@ -269,7 +270,7 @@ export class ResourceManager {
     checkConditions(conditions, old && this.inventory.shown(old), id);
     const body =
       old && type.mergesOnPut
-        ? merged(withoutReadOnly(type, pick(old.body, type.inputs)), checked)
+        ? merged(withoutReadOnly(type, pick(old.body, schemaOf(type).inputs)), checked)
         : checked;
     checkPolicies(id, type, body, { view: this.inventory, now: this.clock.now() });
     this.quotas.check(id, body, this.inventory);

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ResourceManager } from "../arm/resource-manager";
 import { subscriptionPath } from "../arm/resources/ids";
 import { ResourceType } from "../arm/types/resource-type";
+import { schemaOf } from "../arm/types/schema";
 import { normalLocation } from "../arm/subscription/regions";
 import { changesBetween } from "../plugins/protocol/changes";
 import type {
@@ -27,14 +28,19 @@ export function check(
   context: CheckContext,
 ): CheckResult {
   const inputs: Properties = { ...news };
-  const isLocated = type.inputs.includes("location");
+  const schema = schemaOf(type);
+  const isLocated = schema.inputs.includes("location");
   if (isLocated && isAbsent(inputs["location"])) {
     const location = defaultLocation(olds, inputs, context);
     if (location !== undefined) inputs["location"] = location;
   }
-  if (isAbsent(inputs["azureApiVersion"])) inputs["azureApiVersion"] = type.apiVersion;
+  if (isAbsent(inputs["azureApiVersion"])) inputs["azureApiVersion"] = schema.apiVersion;
 
-  const required = [...pathParameters(type), ...type.required, ...(isLocated ? ["location"] : [])];
+  const required = [
+    ...pathParameters(type),
+    ...schema.required,
+    ...(isLocated ? ["location"] : []),
+  ];
   const failures = [...new Set(required)]
     .filter((path) => isMissing(inputs, path.split(".")))
     .map((path) => ({ property: "", reason: missing(type, path) }));
@@ -87,7 +93,8 @@ export function diff(
   type: ResourceType,
   { olds, news, state }: Pick<DiffRequest, "olds" | "news" | "state">,
 ): DiffResult {
-  const { forceNew = [], defaults = {}, identifiers = {} } = type;
+  const { forceNew = [], identifiers = {} } = type;
+  const { defaults } = schemaOf(type);
   const replacing = new Set([...pathParameters(type), ...forceNew]);
   const isAddedAs = (known: Properties, path: string, kind: string): boolean =>
     kind === "add" && path in known && isDeepStrictEqual(news[path], known[path]);

@@ -2,6 +2,7 @@ import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error"
 import { ResourceManager } from "../arm/resource-manager";
 import { Body } from "../arm/resources/resource";
 import { ResourceType } from "../arm/types/resource-type";
+import { schemaOf } from "../arm/types/schema";
 import { Unready } from "../plugins/protocol/failures";
 import type {
   CreateRequest,
@@ -71,7 +72,7 @@ export class AzureNative {
     }
     const outputs = this.outputs(type, id);
     if (Object.keys(inputs).length === 0) {
-      const { apiVersion: azureApiVersion } = type;
+      const { apiVersion: azureApiVersion } = schemaOf(type);
       const read: Properties = {
         ...inputsIn(type, outputs),
         ...parametersOf(type, id),
@@ -203,7 +204,7 @@ export class AzureNative {
     return {
       ...this.arm.peek(id),
       type: type.type,
-      azureApiVersion: type.apiVersion,
+      azureApiVersion: schemaOf(type).apiVersion,
     } as Properties;
   }
 }
@@ -245,7 +246,9 @@ function providerError(error: unknown): Error {
 
 const bodyOf = (type: ResourceType, inputs: Properties): Body =>
   Object.fromEntries(
-    Object.entries(inputs).filter(([key, value]) => type.inputs.includes(key) && value != null),
+    Object.entries(inputs).filter(
+      ([key, value]) => schemaOf(type).inputs.includes(key) && value != null,
+    ),
   );
 
 const identitiesIn = ({ identity }: Properties): readonly string[] | undefined => {

@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 
 import { Body } from "../arm/resources/resource";
 import { ResourceType, withoutReadOnly } from "../arm/types/resource-type";
+import { schemaOf } from "../arm/types/schema";
 import { isProperties, Properties, Value } from "../plugins/protocol/values";
 
 /** The properties in the outputs that are inputs. */
 export function inputsIn(type: ResourceType, outputs: Properties): Properties {
-  const inputs = Object.entries(outputs).filter(([key]) => type.inputs.includes(key));
+  const inputs = Object.entries(outputs).filter(([key]) => schemaOf(type).inputs.includes(key));
   const body: Body = withoutReadOnly(type, Object.fromEntries(inputs));
   return (type.toInputs?.(body) ?? body) as Properties;
 }

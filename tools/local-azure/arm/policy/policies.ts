@@ -9,6 +9,7 @@ import {
 import { definitionOf } from "../types/authorization/policy-definition";
 import { isExempt } from "../types/authorization/policy-exemption";
 import { ResourceType } from "../types/resource-type";
+import { schemaOf } from "../types/schema";
 import { typeOf } from "../types/types";
 import type { PolicyDefinitionBody } from "./built-in";
 import { valueOf } from "./expressions";
@@ -45,7 +46,9 @@ function violations(scope: string, content: Content, view: View): Violation[] {
 /** Resource groups have tags and a location, and are left out all the same. */
 function isIndexed(name: string): boolean {
   const type = typeOf(name);
-  return type !== undefined && ["tags", "location"].every((one) => type.inputs.includes(one));
+  return (
+    type !== undefined && ["tags", "location"].every((one) => schemaOf(type).inputs.includes(one))
+  );
 }
 
 const parametersOf = (

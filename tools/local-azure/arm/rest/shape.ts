@@ -2,6 +2,7 @@ import { ArmId, groupType } from "../resources/ids";
 import { subResourceOf } from "../resources/sub-resources";
 import { Body } from "../resources/resource";
 import { nestedIn } from "../types/resource-type";
+import { schemaOf } from "../types/schema";
 import { typeOf } from "../types/types";
 
 /** Properties that ARM has beside `properties`. */
@@ -54,7 +55,9 @@ export function fromArm(id: ArmId, sent: Body): Body {
   const names = Object.entries(type?.armNames ?? {}).map(([flat, arm]) => [arm, flat] as const);
   const flat = renamed(given, names);
   const inputs = Object.fromEntries(
-    Object.entries(flat).filter(([key]) => type === undefined || type.inputs.includes(key)),
+    Object.entries(flat).filter(
+      ([key]) => type === undefined || schemaOf(type).inputs.includes(key),
+    ),
   );
   return nestedPaths(id).reduce<Body>(
     (value, path) => mapAt(value, path.split("."), unwrap),

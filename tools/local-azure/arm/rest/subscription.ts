@@ -9,6 +9,7 @@ import { checkedLocation, displayName, normalLocation, regions } from "../subscr
 import { skusIn } from "../subscription/skus";
 import { builtInRole } from "../types/authorization/role-definition";
 import { checkLabel, isFreeLabel } from "../types/network/public-ip-address";
+import { schemaOf } from "../types/schema";
 import { resourceTypes } from "../types/types";
 import { invalidFilter } from "./lists";
 
@@ -130,6 +131,7 @@ const providerBody = (namespace: string): Body => ({
   registrationPolicy: "RegistrationRequired",
   resourceTypes: resourceTypes
     .filter(({ type }) => type.startsWith(`${namespace}/`) && type !== groupType)
+    .map((one) => ({ ...one, ...schemaOf(one) }))
     .map(({ type, zones, inputs }) => ({
       resourceType: type.slice(namespace.length + 1),
       locations: inputs.includes("location") ? Object.keys(regions).map(displayName) : [],

@@ -13,10 +13,7 @@ type ResourceGroupBody = {
 export const resourceGroup: ResourceType<ResourceGroupBody> = {
   token: "azure-native:resources:ResourceGroup",
   type: groupType,
-  apiVersion: "2024-03-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}",
-  inputs: ["location", "managedBy", "tags"],
-  required: ["location"],
   forceNew: ["location"],
   name: /^[-\w.()]{0,89}[-\w()]$/,
 

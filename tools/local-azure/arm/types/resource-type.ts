@@ -46,17 +46,14 @@ export interface ResourceType<B extends Body = Body> {
   /** Pulumi's type token. */
   readonly token: string;
   readonly type: string;
-  /** What azure-native 3.28 uses by default. */
-  readonly apiVersion: string;
   /** ARM's path with azure-native's parameter names; the last one is the resource's own name. */
   readonly path: string;
-  /** Properties that a program may set. */
-  readonly inputs: readonly string[];
-  readonly required: readonly string[];
+  /** Inputs of later versions than azure-native's own. */
+  readonly besides?: readonly string[];
+  /** Paths of inputs that Azure wants, besides those that azure-native's package demands. */
+  readonly required?: readonly string[];
   /** Properties whose change azure-native answers by a replacement, besides those in the path. */
   readonly forceNew?: readonly string[];
-  /** What azure-native's package puts in for a property that a program leaves out. */
-  readonly defaults?: Readonly<Record<string, string | boolean>>;
   /**
    * By the path of a list, the property by which azure-native tells its elements apart (x-ms-identifiers in
    * Azure's specification).
@@ -67,7 +64,7 @@ export interface ResourceType<B extends Body = Body> {
    * azure-native sends the current list.
    */
   readonly maintainIfUnset?: readonly string[];
-  /** Read-only paths inside inputs, `[]` for each element. */
+  /** Paths inside inputs that are not for a program to set, `[]` for each element. */
   readonly readOnly?: readonly string[];
   /** Lists whose elements have ids of their own. */
   readonly subResources?: readonly string[];

@@ -11,11 +11,8 @@ const mostOfIdentity = 20;
 export const federatedIdentityCredential: ResourceType<CredentialBody> = {
   token: "azure-native:managedidentity:FederatedIdentityCredential",
   type: "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
-  apiVersion: "2023-01-31",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}/federatedIdentityCredentials/{federatedIdentityCredentialResourceName}",
   isStateless: true,
-  inputs: ["audiences", "issuer", "subject"],
-  required: ["audiences", "issuer", "subject"],
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,119}$/,
   // Azure answers a second write of one identity's credentials with 409.
   lock: ({ parent }) => parent,

@@ -13,11 +13,8 @@ const type = "Microsoft.Authorization/locks";
 export const managementLock: ResourceType<LockBody> = {
   token: "azure-native:authorization:ManagementLockByScope",
   type,
-  apiVersion: "2020-05-01",
   path: "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
   isStateless: true,
-  inputs: ["level", "notes", "owners"],
-  required: ["level"],
 
   accept({ id, body }: Put<LockBody>): Accepted<LockBody> {
     if (!["CanNotDelete", "ReadOnly"].includes(body.level)) {

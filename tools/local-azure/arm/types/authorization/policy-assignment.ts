@@ -19,23 +19,11 @@ export const policyAssignmentType = "Microsoft.Authorization/policyAssignments";
 export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
   token: "azure-native:authorization:PolicyAssignment",
   type: policyAssignmentType,
-  apiVersion: "2025-01-01",
   path: "/{scope}/providers/Microsoft.Authorization/policyAssignments/{policyAssignmentName}",
   isStateless: true,
-  inputs: [
-    "assignmentType",
-    "definitionVersion",
-    "description",
-    "displayName",
-    "enforcementMode",
-    "metadata",
-    "nonComplianceMessages",
-    "notScopes",
-    "parameters",
-    "policyDefinitionId",
-  ],
+  // Needed by effects that the local Azure does not know.
+  readOnly: ["location"],
   required: ["policyDefinitionId"],
-  defaults: { enforcementMode: "Default" },
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
   accept({ id, body }: Put<PolicyAssignmentBody>, view: View): Accepted<PolicyAssignmentBody> {

@@ -8,22 +8,9 @@ import { Accepted, Put, ResourceType } from "../resource-type";
 export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
   token: "azure-native:authorization:PolicyDefinition",
   type: "Microsoft.Authorization/policyDefinitions",
-  apiVersion: "2025-01-01",
   path: "/subscriptions/{subscriptionId}/providers/Microsoft.Authorization/policyDefinitions/{policyDefinitionName}",
   isStateless: true,
-  inputs: [
-    "description",
-    "displayName",
-    "metadata",
-    "mode",
-    "parameters",
-    "policyRule",
-    "policyType",
-    "version",
-    "versions",
-  ],
   required: ["policyRule.if", "policyRule.then.effect"],
-  defaults: { mode: "Indexed" },
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
   accept({ id, body }: Put<PolicyDefinitionBody>): Accepted<PolicyDefinitionBody> {

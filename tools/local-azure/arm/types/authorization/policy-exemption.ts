@@ -15,20 +15,8 @@ const type = "Microsoft.Authorization/policyExemptions";
 export const policyExemption: ResourceType<PolicyExemptionBody> = {
   token: "azure-native:authorization:PolicyExemption",
   type,
-  apiVersion: "2022-07-01-preview",
   path: "/{scope}/providers/Microsoft.Authorization/policyExemptions/{policyExemptionName}",
   isStateless: true,
-  inputs: [
-    "assignmentScopeValidation",
-    "description",
-    "displayName",
-    "exemptionCategory",
-    "expiresOn",
-    "metadata",
-    "policyAssignmentId",
-  ],
-  required: ["exemptionCategory", "policyAssignmentId"],
-  defaults: { assignmentScopeValidation: "Default" },
 
   accept({ id, body }: Put<PolicyExemptionBody>, view: View): Accepted<PolicyExemptionBody> {
     const { policyAssignmentId, exemptionCategory } = body;

@@ -17,21 +17,9 @@ const type = "Microsoft.Authorization/roleAssignments";
 export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   token: "azure-native:authorization:RoleAssignment",
   type,
-  apiVersion: "2022-04-01",
   path: "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
   isStateless: true,
-  inputs: [
-    "condition",
-    "conditionVersion",
-    "delegatedManagedIdentityResourceId",
-    "description",
-    "principalId",
-    "principalType",
-    "roleDefinitionId",
-  ],
-  required: ["principalId", "roleDefinitionId"],
   forceNew: ["principalId"],
-  defaults: { principalType: "User" },
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
   accept(

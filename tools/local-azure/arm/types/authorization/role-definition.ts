@@ -30,11 +30,8 @@ const unassignedAt = "unassignedAt";
 export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   token: "azure-native:authorization:RoleDefinition",
   type: roleDefinitionType,
-  apiVersion: "2022-05-01-preview",
   path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
   isStateless: true,
-  inputs: ["assignableScopes", "description", "permissions", "roleName", "roleType"],
-  required: [],
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
   accept(

@@ -13,11 +13,8 @@ type IdentityBody = {
 export const userAssignedIdentity: ResourceType<IdentityBody> = {
   token: "azure-native:managedidentity:UserAssignedIdentity",
   type: "Microsoft.ManagedIdentity/userAssignedIdentities",
-  apiVersion: "2023-01-31",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
   isStateless: true,
-  inputs: ["location", "tags"],
-  required: [],
   forceNew: ["location"],
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,127}$/,
 

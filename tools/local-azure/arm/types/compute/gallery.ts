@@ -49,10 +49,7 @@ export function checkEmpty({ id }: Resource, nested: string, view: View): void {
 export const gallery: ResourceType = {
   token: "azure-native:compute:Gallery",
   type: galleryType,
-  apiVersion: "2024-03-03",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/galleries/{galleryName}",
-  inputs: ["description", "identity", "location", "sharingProfile", "softDeletePolicy", "tags"],
-  required: [],
   patches: "inputs",
   name: /^[A-Za-z0-9]([A-Za-z0-9._]{0,78}[A-Za-z0-9])?$/,
 

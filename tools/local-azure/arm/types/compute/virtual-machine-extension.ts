@@ -38,24 +38,8 @@ const maxScriptBytes = 256 * 1024;
 export const virtualMachineExtension: ResourceType<ExtensionBody> = {
   token: "azure-native:compute:VirtualMachineExtension",
   type: "Microsoft.Compute/virtualMachines/extensions",
-  apiVersion: "2024-11-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
-  inputs: [
-    "autoUpgradeMinorVersion",
-    "enableAutomaticUpgrade",
-    "forceUpdateTag",
-    "location",
-    "protectedSettings",
-    "protectedSettingsFromKeyVault",
-    "provisionAfterExtensions",
-    "publisher",
-    "settings",
-    "suppressFailures",
-    "tags",
-    "type",
-    "typeHandlerVersion",
-  ],
-  required: [],
+  readOnly: ["instanceView"],
 
   accept({ id, body, old }: Put<ExtensionBody>, view: View): Accepted<ExtensionBody> {
     for (const property of ["publisher", "type", "typeHandlerVersion"] as const) {

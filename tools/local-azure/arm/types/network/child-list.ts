@@ -1,6 +1,7 @@
 import { keyOf } from "../../resources/ids";
 import { Body, Ledger, pick, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
+import { schemaOf } from "../schema";
 
 /**
  * A list whose elements are resources of their own too: the subnets of a network, the rules of a
@@ -32,7 +33,7 @@ export class ChildList<B extends Body> {
         id: ledger.find(id)?.id ?? id,
         type: this.child.type,
         body: {
-          ...this.complete(pick(sent, this.child.inputs) as B),
+          ...this.complete(pick(sent, schemaOf(this.child).inputs) as B),
           provisioningState: "Succeeded",
         },
         hidden: {},

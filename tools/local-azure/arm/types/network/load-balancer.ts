@@ -48,10 +48,7 @@ const subResourceId = (id: string, list: string, name: string) => `${id}/${list}
 export const loadBalancer: ResourceType<LoadBalancerBody> = {
   token: "azure-native:network:LoadBalancer",
   type: "Microsoft.Network/loadBalancers",
-  apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/loadBalancers/{loadBalancerName}",
-  inputs: [...lists, "extendedLocation", "inboundNatPools", "location", "sku", "tags"],
-  required: [],
   maintainIfUnset: ["backendAddressPools", "inboundNatRules"],
   subResources: lists,
   nested: ["backendAddressPools[].loadBalancerBackendAddresses[]", "inboundNatPools[]"],

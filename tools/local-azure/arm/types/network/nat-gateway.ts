@@ -16,18 +16,7 @@ type NatGatewayBody = {
 export const natGateway: ResourceType<NatGatewayBody> = {
   token: "azure-native:network:NatGateway",
   type: "Microsoft.Network/natGateways",
-  apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/natGateways/{natGatewayName}",
-  inputs: [
-    "idleTimeoutInMinutes",
-    "location",
-    "publicIpAddresses",
-    "publicIpPrefixes",
-    "sku",
-    "tags",
-    "zones",
-  ],
-  required: [],
   zones: { most: 1 },
   name: networkName,
 

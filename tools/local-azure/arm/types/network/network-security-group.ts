@@ -22,10 +22,7 @@ const rules = new ChildList("securityRules", securityRule, completeRule);
 export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   token: "azure-native:network:NetworkSecurityGroup",
   type: "Microsoft.Network/networkSecurityGroups",
-  apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}",
-  inputs: ["flushConnection", "location", "securityRules", "tags"],
-  required: [],
   maintainIfUnset: ["securityRules"],
   nested: ["securityRules[]", "defaultSecurityRules[]"],
   name: networkName,

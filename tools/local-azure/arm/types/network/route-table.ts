@@ -13,10 +13,7 @@ type RouteTableBody = {
 export const routeTable: ResourceType<RouteTableBody> = {
   token: "azure-native:network:RouteTable",
   type: "Microsoft.Network/routeTables",
-  apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/routeTables/{routeTableName}",
-  inputs: ["disableBgpRoutePropagation", "location", "routes", "tags"],
-  required: [],
   maintainIfUnset: ["routes"],
   subResources: ["routes"],
   readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],

@@ -22,16 +22,7 @@ const prefixesOf = (network: string, view: View): readonly string[] =>
 export const virtualNetworkPeering: ResourceType<PeeringBody> = {
   token: "azure-native:network:VirtualNetworkPeering",
   type: "Microsoft.Network/virtualNetworks/virtualNetworkPeerings",
-  apiVersion: "2024-05-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/virtualNetworkPeerings/{virtualNetworkPeeringName}",
-  inputs: [
-    "allowForwardedTraffic",
-    "allowGatewayTransit",
-    "allowVirtualNetworkAccess",
-    "doNotVerifyRemoteGateways",
-    "remoteVirtualNetwork",
-    "useRemoteGateways",
-  ],
   required: ["remoteVirtualNetwork.id"],
   name: networkName,
   lock: ({ parent }) => parent,

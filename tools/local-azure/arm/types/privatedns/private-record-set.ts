@@ -16,11 +16,8 @@ const mostSeconds = 2_147_483_647;
 export const privateRecordSet: ResourceType<RecordSetBody> = {
   token: "azure-native:privatedns:PrivateRecordSet",
   type: "Microsoft.Network/privateDnsZones/A",
-  apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}",
   isStateless: true,
-  inputs: ["aRecords", "metadata", "ttl"],
-  required: [],
   name: /^(@|(\*|[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*)$/,
 
   accept({ id, body }: Put<RecordSetBody>): Accepted<RecordSetBody> {

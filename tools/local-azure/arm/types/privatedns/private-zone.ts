@@ -23,12 +23,9 @@ const label = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
 export const privateZone: ResourceType<ZoneBody> = {
   token: "azure-native:privatedns:PrivateZone",
   type: "Microsoft.Network/privateDnsZones",
-  apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}",
   isGlobal: true,
-  inputs: ["location", "tags"],
   tagName: dnsTagName,
-  required: [],
   // From 2 to 34 labels.
   name: new RegExp(`^(?=.{1,253}$)${label}(\\.${label}){1,33}$`),
 

@@ -18,10 +18,8 @@ const nameOfZone = (link: string): string => parseId(parseId(link)!.parent)!.nam
 export const virtualNetworkLink: ResourceType<LinkBody> = {
   token: "azure-native:privatedns:VirtualNetworkLink",
   type: "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
-  apiVersion: "2024-06-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
   isGlobal: true,
-  inputs: ["location", "registrationEnabled", "resolutionPolicy", "tags", "virtualNetwork"],
   tagName: dnsTagName,
   required: ["virtualNetwork.id"],
   name: networkName,

@@ -15,17 +15,8 @@ export const blobContainerType = "Microsoft.Storage/storageAccounts/blobServices
 export const blobContainer: ResourceType<BlobContainerBody> = {
   token: "azure-native:storage:BlobContainer",
   type: blobContainerType,
-  apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
   isStateless: true,
-  inputs: [
-    "defaultEncryptionScope",
-    "denyEncryptionScopeOverride",
-    "immutableStorageWithVersioning",
-    "metadata",
-    "publicAccess",
-  ],
-  required: [],
   name: /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/,
 
   accept({ id, body, now }: Put<BlobContainerBody>, view: View): Accepted<BlobContainerBody> {

@@ -20,16 +20,8 @@ export const blobServiceOf = (account: string, now: Date): Resource => ({
 export const blobService: ResourceType = {
   token: "azure-native:storage:BlobServiceProperties",
   type,
-  apiVersion: "2024-01-01",
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
   isStateless: true,
-  inputs: [
-    "containerDeleteRetentionPolicy",
-    "cors",
-    "deleteRetentionPolicy",
-    "isVersioningEnabled",
-  ],
-  required: [],
   name: /^default$/,
   accept: ({ body }) => ({ body: { cors: { corsRules: [] }, ...body } }),
   mayDelete() {

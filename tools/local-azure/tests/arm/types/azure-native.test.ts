@@ -3,40 +3,56 @@ import { dirname, join } from "node:path";
 
 import { parseId } from "../../../arm/resources/ids";
 import { versionsOf } from "../../../arm/subscription/api-versions";
+import { subnet } from "../../../arm/types/network/subnet";
+import { schemaOf } from "../../../arm/types/schema";
 import { resourceTypes, typeOf } from "../../../arm/types/types";
 import { newArm } from "../../support/arm/fixture";
 import { group, roleDefinition, storage, valid } from "../../support/arm/valid-resources";
 
 const sdk = dirname(require.resolve("@pulumi/azure-native/package.json"));
 
-/** A file of azure-native's package about the resource of a token, by its ending. */
-function file(token: string, ending: ".d.ts" | ".js"): string {
+/** What azure-native's package declares of the resource of a token. */
+function declared(token: string): string {
   const [, module = "", name = ""] = token.split(":");
   const folder = join(sdk, module);
-  const found = readdirSync(folder).find(
-    (one) => one.toLowerCase() === `${name}${ending}`.toLowerCase(),
-  );
-  return readFileSync(join(folder, found ?? `${name}${ending}`), "utf8");
+  const wanted = `${name}.d.ts`.toLowerCase();
+  const found = readdirSync(folder).find((one) => one.toLowerCase() === wanted);
+  return readFileSync(join(folder, found!), "utf8");
 }
 
-/** The version that azure-native uses by default. */
-const defaultOf = (token: string): string | undefined =>
-  /Uses Azure REST API version ([\w-]+)/.exec(file(token, ".d.ts"))?.[1];
-
 describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (token, type) => {
-  it("has the API version that azure-native uses by default", () => {
-    expect(type.apiVersion).toBe(defaultOf(token));
+  const schema = schemaOf(type);
+  const [, args = ""] = declared(token).split("Args {");
+
+  it("has the inputs that azure-native's package declares, but for the path's", () => {
+    const names = [...args.matchAll(/^ {4}(\w+)\??: /gm)].map(([, name]) => name!);
+    const own = names.filter((name) => !type.path.includes(`{${name}}`));
+    const ofReference = own.includes("id") ? ["id", "name", "type"] : [];
+    const foreign = [...ofReference, ...(type.readOnly ?? [])];
+
+    expect(schema.inputs).toEqual([
+      ...own.filter((name) => !foreign.includes(name)),
+      ...(type.besides ?? []),
+    ]);
   });
 
-  it("is taken in that version", () => {
-    expect(versionsOf(type.type)).toContain(defaultOf(token));
+  it("wants those that have to be there", () => {
+    const names = [...args.matchAll(/^ {4}(\w+): /gm)].map(([, name]) => name!);
+    const own = names.filter((name) => !type.path.includes(`{${name}}`));
+
+    expect(schema.required).toEqual([...own, ...(type.required ?? [])]);
   });
 
-  it("has the defaults that azure-native's package puts in", () => {
-    const found = [...file(token, ".js").matchAll(/\["(\w+)"\] = \(args\?\.\w+\) \?\? (.+);/g)];
-    const defaults = found.map(([, name, value]) => [name, JSON.parse(value!) as unknown]);
+  it("is taken in the version that azure-native uses", () => {
+    expect(schema.apiVersion).toMatch(/^\d{4}-\d\d-\d\d/);
+    expect(versionsOf(type.type)).toContain(schema.apiVersion);
+  });
+});
 
-    expect(type.defaults ?? {}).toEqual(Object.fromEntries(defaults));
+it("has the defaults that azure-native's package puts in", () => {
+  expect(schemaOf(subnet).defaults).toEqual({
+    privateEndpointNetworkPolicies: "Disabled",
+    privateLinkServiceNetworkPolicies: "Enabled",
   });
 });
 
@@ -61,7 +77,7 @@ it("shows a provisioning state of the types whose outputs have one in azure-nati
 
   const documented = all.map(([id]) => {
     const { token } = typeOf(parseId(id)!.type)!;
-    return [id, /readonly provisioningState: /.test(file(token, ".d.ts"))];
+    return [id, /readonly provisioningState: /.test(declared(token))];
   });
   expect(shown).toEqual(documented);
 });
