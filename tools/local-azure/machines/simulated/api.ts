@@ -1,6 +1,10 @@
-import * as https from "node:https";
+import { Agent } from "node:https";
 
 import { parse } from "yaml";
+
+import { type Body, jsonRequest } from "../../json-request";
+
+export type { Body };
 
 /** Where an API server listens, and what its certificate must say. */
 export interface ApiServer {
@@ -28,10 +32,6 @@ export class ApiError extends Error {
   }
 }
 
-// What the API takes and returns is as wide as Kubernetes.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type Body = Record<string, any>;
-
 /** As long as kubeadm tries a request (`kubernetesAPICall`): a busy host has left one unanswered for 20 s. */
 const timeoutMs = 60_000;
 
@@ -40,7 +40,7 @@ const timeoutMs = 60_000;
  * resumed, which spares a server without KVM a signature per request, and is made anew where the
  * server does not know it any more.
  */
-const agent = new https.Agent({ keepAlive: false });
+const agent = new Agent({ keepAlive: false });
 
 export const mergePatch = "application/merge-patch+json";
 export const strategicPatch = "application/strategic-merge-patch+json";
@@ -78,63 +78,25 @@ export class Api {
     }
   }
 
-  private send(
+  private async send(
     method: string,
     path: string,
     body?: Body,
     type = "application/json",
   ): Promise<Body> {
-    const { host, port, serverName, ca } = this.server;
-    const { token, cert, key, as } = this.user;
-    return new Promise((resolve, reject) => {
-      const request = https.request(
-        {
-          host,
-          port,
-          path,
-          method,
-          servername: serverName,
-          ca,
-          cert,
-          key,
-          agent,
-          timeout: timeoutMs,
-          headers: {
-            accept: "application/json",
-            ...(token && { authorization: `Bearer ${token}` }),
-            ...(as && { "impersonate-user": as }),
-            ...(body && { "content-type": type }),
-          },
-        },
-        (response) => {
-          const chunks: Buffer[] = [];
-          response.on("data", (chunk: Buffer) => chunks.push(chunk));
-          response.on("error", reject);
-          response.on("end", () => {
-            const answer = bodyOf(Buffer.concat(chunks).toString("utf8"));
-            const status = response.statusCode ?? 0;
-            if (status >= 200 && status < 300) {
-              resolve(answer);
-            } else {
-              reject(new ApiError(status, `${answer.message ?? `${method} ${path}: ${status}`}`));
-            }
-          });
-        },
-      );
-      request.on("timeout", () =>
-        request.destroy(new Error(`no answer from ${serverName} within ${timeoutMs / 1000} s`)),
-      );
-      request.on("error", reject);
-      request.end(body && JSON.stringify(body));
-    });
-  }
-}
-
-function bodyOf(text: string): Body {
-  try {
-    return JSON.parse(text) as Body;
-  } catch {
-    return { message: text.trim() };
+    const { serverName: servername, ...server } = this.server;
+    const { token, as, ...pair } = this.user;
+    const headers = {
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...(as && { "impersonate-user": as }),
+    };
+    const { status, body: answer } = await jsonRequest(
+      { ...server, ...pair, servername, method, path, headers, agent, timeout: timeoutMs },
+      body,
+      type,
+    );
+    if (status >= 200 && status < 300) return answer;
+    throw new ApiError(status, `${answer["message"] ?? `${method} ${path}: ${status}`}`);
   }
 }
 

@@ -8,7 +8,7 @@ import { issueToken } from "../../identity-token";
 import type { VirtualMachine } from "../../machines";
 import type { Api } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
-import { EtcdSnapshots } from "../control-plane/etcd-snapshots";
+import { snapshotStatus } from "../control-plane/etcd";
 import type { SimulatedMachine } from "../machine";
 import { Blobs } from "./blobs";
 import { type EntraAccess, loginByKey } from "./key-login";
@@ -81,8 +81,7 @@ export class Snapshots {
     const draft = path.join(root, "var/lib/etcd/zoned-snapshot.db");
     fs.mkdirSync(path.dirname(draft), { recursive: true });
     fs.rmSync(draft, { force: true });
-    await cluster.etcdSnapshots.save(draft);
-    const { revision } = await cluster.etcdSnapshots.status(draft);
+    const { revision } = await cluster.etcd.save(draft);
     const etcd = cluster.etcdVersionOf(vm);
     const name = `${seconds(new Date()).replace(/[-:]/g, "")}-${revision}.db`;
     const bytes = fs.statSync(draft).size;
@@ -138,7 +137,7 @@ export class Snapshots {
     const file = path.join(this.machine.root, "run/zoned/snapshot.db");
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.writeFileSync(file, content, { mode: 0o600 });
-    await new EtcdSnapshots("", 0, { etcdctl: "", etcdutl }).status(file);
+    await snapshotStatus(etcdutl, file);
     return file;
   }
 

@@ -12,7 +12,7 @@ import { Api, type Body, strategicPatch, unlessStatus } from "../api";
 import { findSize } from "../../../arm/subscription/skus";
 import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
-import type { EtcdSnapshots } from "../control-plane/etcd-snapshots";
+import type { Etcd } from "../control-plane/etcd";
 import type { KubeletCertificates } from "../control-plane/kubelet-server";
 import { components } from "../control-plane/static-pods";
 import { reconcileDisks } from "../nodes/disks";
@@ -230,8 +230,8 @@ export class SimulatedCluster {
     return etcdVersionIn(this.controlPlane.manifestOf("etcd", vm));
   }
 
-  get etcdSnapshots(): EtcdSnapshots {
-    return this.controlPlane.snapshots;
+  get etcd(): Etcd {
+    return this.controlPlane.etcd;
   }
 
   /** The API for a client that trusts this CA. */
@@ -378,7 +378,7 @@ export class SimulatedCluster {
   async reconcileQuorum(): Promise<void> {
     if (this.hasQuorum()) {
       await this.controlPlane.start();
-      await this.controlPlane.limitSpace(this.isFull);
+      await this.controlPlane.etcd.limitSpace(this.isFull);
       this.wakeControllers();
     } else if (this.controlPlane.isUp()) {
       this.options.log(`${this.apiName}: etcd has lost its majority, and the API is gone`);

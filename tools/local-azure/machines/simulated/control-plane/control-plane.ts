@@ -7,12 +7,11 @@ import type { PayloadFile } from "../../../../../components/kubeadm/payload-file
 import type { VirtualMachine } from "../../machines";
 import type { Ports } from "./ports";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
-import { EtcdAlarm } from "./etcd-alarm";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
 import { podPath } from "../nodes/kubelets";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
-import { EtcdSnapshots } from "./etcd-snapshots";
+import { Etcd } from "./etcd";
 import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
@@ -66,7 +65,7 @@ export class ControlPlane {
   ): Promise<void> {
     this.writeFiles(files);
     await this.kubeadm.prepare(configuration);
-    if (snapshot !== undefined) await this.snapshots.restore(snapshot, this.commandOf("etcd"));
+    if (snapshot !== undefined) await this.etcd.restore(snapshot, this.commandOf("etcd"));
     this.pointKubeconfigsHere();
     await this.start();
     await bindAdministrators(this.superAdmin());
@@ -228,11 +227,6 @@ export class ControlPlane {
       .replaceAll(initialName, name);
   }
 
-  /** Makes etcd take writes no more, as when it has used up its space, or take them again. */
-  async limitSpace(isFull: boolean): Promise<void> {
-    await new EtcdAlarm(this.root, this.ports.etcdClient).raise(isFull);
-  }
-
   /** The certificate that kubeadm made for the kubelet of the initial control plane. */
   initialKubeconfig = (): string =>
     fs.readFileSync(path.join(this.kubernetesFolder, "kubelet.conf"), "utf8");
@@ -243,8 +237,8 @@ export class ControlPlane {
     return new X509Certificate(fs.readFileSync(file)).validToDate.toISOString();
   }
 
-  get snapshots(): EtcdSnapshots {
-    return new EtcdSnapshots(this.root, this.ports.etcdClient, this.binaries);
+  get etcd(): Etcd {
+    return new Etcd(this.root, this.ports.etcdClient, this.binaries);
   }
 
   private get kubernetesFolder(): string {

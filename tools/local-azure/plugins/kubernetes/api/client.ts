@@ -2,6 +2,9 @@ import * as https from "node:https";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { checkServerIdentity } from "node:tls";
+import { urlToHttpOptions } from "node:url";
+
+import { jsonRequest } from "../../../json-request";
 import { Properties } from "../../protocol/values";
 import { at, items, text } from "../objects";
 
@@ -132,7 +135,7 @@ export class Client {
     this.agent.destroy();
   }
 
-  private once({
+  private async once({
     method,
     path,
     query = {},
@@ -147,43 +150,13 @@ export class Client {
         url.searchParams.set(key, value);
       }
     }
-    const payload = body === undefined ? undefined : JSON.stringify(body);
-    return new Promise((resolve, reject) => {
-      const request = https.request(url, {
-        method,
-        agent: this.agent,
-        signal,
-        timeout: requestTimeoutMs,
-        headers: {
-          accept: "application/json",
-          ...(payload && {
-            "content-type": contentType,
-            "content-length": Buffer.byteLength(payload),
-          }),
-        },
-      });
-      request.on("timeout", () =>
-        request.destroy(new Error(`no answer within ${requestTimeoutMs / 1000} seconds`)),
-      );
-      request.on("error", (error) =>
-        reject(signal?.aborted ? signal.reason : this.unreachable(error)),
-      );
-      request.on("response", (response) => {
-        const chunks: Buffer[] = [];
-        response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("error", (error) => reject(this.unreachable(error)));
-        response.on("end", () => {
-          const code = response.statusCode ?? 0;
-          const answer = parsed(Buffer.concat(chunks).toString());
-          if (code < 400) {
-            resolve(answer);
-          } else {
-            reject(new Refused(code, answer));
-          }
-        });
-      });
-      request.end(payload);
+    const { agent } = this;
+    const options = { ...urlToHttpOptions(url), method, agent, signal, timeout: requestTimeoutMs };
+    const answer = await jsonRequest(options, body, contentType).catch((error: Error) => {
+      throw signal?.aborted ? signal.reason : this.unreachable(error);
     });
+    if (answer.status < 400) return answer.body;
+    throw new Refused(answer.status, answer.body);
   }
 
   private unreachable(error: Error): Unreachable {
@@ -199,11 +172,3 @@ const causeOf = (error: Error): string =>
   error instanceof AggregateError
     ? error.errors.map(({ message }) => message).join("; ")
     : error.message;
-
-const parsed = (body: string): Properties => {
-  try {
-    return JSON.parse(body) as Properties;
-  } catch {
-    return { message: body.slice(0, 200) };
-  }
-};

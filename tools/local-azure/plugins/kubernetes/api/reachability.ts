@@ -1,5 +1,4 @@
-import { parse } from "yaml";
-
+import { kubeconfigOf } from "../../../machines/simulated/api";
 import { type Access, Resolve, Unreachable } from "./client";
 import { DynamicClient } from "./dynamic-client";
 
@@ -47,31 +46,16 @@ export class Reachability {
   }
 }
 
-interface Kubeconfig {
-  readonly clusters: readonly [{ readonly cluster: Readonly<Record<string, string>> }];
-  readonly users: readonly [{ readonly user: Readonly<Record<string, string>> }];
-}
-
 /** Reads a kubeconfig of one cluster and one client certificate, as the program renders it. */
 function accessFrom(kubeconfig: string): Access {
   try {
-    const { clusters, users } = parse(kubeconfig) as Kubeconfig;
-    const [{ cluster }] = clusters;
-    const [{ user }] = users;
-    const data = (of: Readonly<Record<string, string>>, key: string): Buffer =>
-      Buffer.from(of[`${key}-data`]!, "base64");
-    return {
-      server: new URL(cluster["server"]!),
-      tls: {
-        ca: data(cluster, "certificate-authority"),
-        cert: data(user, "client-certificate"),
-        key: data(user, "client-key"),
-      },
-    };
+    const { server, ca, user } = kubeconfigOf(kubeconfig);
+    const { cert, key } = user;
+    if (cert !== undefined && key !== undefined) return { server, tls: { ca, cert, key } };
   } catch {
     // The parser quotes the line that it stumbles over, and that line can be a key.
-    throw new Error(
-      "the kubeconfig of this provider cannot be read: expected one cluster and one user with their certificates in it",
-    );
   }
+  throw new Error(
+    "the kubeconfig of this provider cannot be read: expected one cluster and one user with their certificates in it",
+  );
 }
