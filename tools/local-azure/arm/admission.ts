@@ -1,4 +1,4 @@
-import { AzureError, conflict, invalidParameter, invalidReference, refuse } from "./azure-error";
+import { AzureError, conflict, invalidReference, missingParameter, refuse } from "./azure-error";
 import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
 import { Body, Resource, View } from "./resources/resource";
 import { ResourceType } from "./types/resource-type";
@@ -58,7 +58,7 @@ export function checkRequest(
   }
   for (const path of required) {
     if (path === "location" || valueAt(body, path) !== undefined) continue;
-    throw invalidParameter(`Required parameter '${path}' is missing (null).`, path);
+    throw missingParameter(path);
   }
   if (!inputs.includes("location") || type.type === groupType) return body;
 

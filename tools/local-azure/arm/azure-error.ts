@@ -37,6 +37,14 @@ export const refuse = (code: string, message: string, target?: string): AzureErr
 export const conflict = (code: string, message: string, target?: string): AzureError =>
   new AzureError(409, code, message, target);
 
+export const badRequest = (message: string): AzureError => refuse("BadRequest", message);
+
+export const operationNotAllowed = (message: string, target?: string): AzureError =>
+  conflict("OperationNotAllowed", message, target);
+
+export const missingParameter = (path: string): AzureError =>
+  invalidParameter(`Required parameter '${path}' is missing (null).`, path);
+
 export const invalidParameter = (message: string, target?: string): AzureError =>
   refuse("InvalidParameter", message, target);
 
@@ -50,9 +58,12 @@ export const methodNotAllowed = (method: string, type: string): AzureError =>
 export const propertyChangeNotAllowed = (path: string): AzureError =>
   conflict("PropertyChangeNotAllowed", `Changing property '${path}' is not allowed.`, path);
 
+export const missingResource = (id: string): AzureError =>
+  new AzureError(404, "NotFound", `Resource ${id} not found.`);
+
 /** What Network says of a part that another resource does not have, such as a subnet. */
 export const subResourceNotFound = ({ id }: { readonly id: string }): AzureError =>
-  new AzureError(404, "NotFound", `Resource ${id} not found.`);
+  missingResource(id);
 
 export const invalidReference = (target: string, from: string): AzureError =>
   refuse(

@@ -420,6 +420,8 @@ export class ResourceManager {
       const milliseconds = this.durations.milliseconds(type.type, "delete");
       const release = this.locks.acquire(type, armId, milliseconds);
       try {
+        const users = this.inventory.referrers(resource.id);
+        if (type.inUse && users.length > 0) throw type.inUse(resource.id, users);
         type.mayDelete?.(resource, this.inventory, this.clock.now(), this.durations.factor);
         if (milliseconds > 0) {
           setState(resource, "Deleting");

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 import type { PowerAction, VirtualMachine } from "../../machines/machines";
-import { AzureError, methodNotAllowed, refuse } from "../azure-error";
+import { AzureError, badRequest, methodNotAllowed } from "../azure-error";
 import { ChangeOptions, ResourceManager } from "../resource-manager";
 import { account, ArmId, groupType, parseId, subscriptionPath } from "../resources/ids";
 import { Outcome } from "../requests";
@@ -211,8 +211,7 @@ export class ArmApi {
       readonly evictionPolicy?: string;
     };
     if (priority !== "Spot") {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `The simulateEviction operation is for Azure Spot Virtual Machines, and '${id.name}' is none.`,
       );
     }

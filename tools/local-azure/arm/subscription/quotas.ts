@@ -1,4 +1,4 @@
-import { conflict, refuse } from "../azure-error";
+import { operationNotAllowed, refuse } from "../azure-error";
 import { ArmId, keyOf, subscriptionPath } from "../resources/ids";
 import { Body, View } from "../resources/resource";
 import { families, findSize } from "./skus";
@@ -112,8 +112,7 @@ export class Quotas {
       const limit = this.limitOf(name);
       const current = usage(name, location, view, id.id);
       if (current + size.cores <= limit) continue;
-      throw conflict(
-        "OperationNotAllowed",
+      throw operationNotAllowed(
         `Operation could not be completed as it results in exceeding approved ${name === spotTotal ? "LowPriorityCores" : displayName(name)} quota. Additional details - ` +
           `Deployment Model: Resource Manager, Location: ${location}, Current Limit: ${limit}, Current Usage: ${current}, ` +
           `Additional Required: ${size.cores}, (Minimum) New Limit Required: ${current + size.cores}.`,

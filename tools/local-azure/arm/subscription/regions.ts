@@ -1,70 +1,24 @@
 import { refuse } from "../azure-error";
 
-const threeZones = ["1", "2", "3"];
-
-/**
- * Some regions with availability zones and some without.
- */
-export const regions: Readonly<Record<string, readonly string[]>> = {
-  australiaeast: threeZones,
-  brazilsouth: threeZones,
-  canadacentral: threeZones,
-  centralus: threeZones,
-  eastus: threeZones,
-  eastus2: threeZones,
-  francecentral: threeZones,
-  germanywestcentral: threeZones,
-  japaneast: threeZones,
-  northeurope: threeZones,
-  southafricanorth: threeZones,
-  southcentralus: threeZones,
-  southeastasia: threeZones,
-  swedencentral: threeZones,
-  switzerlandnorth: threeZones,
-  uksouth: threeZones,
-  westeurope: threeZones,
-  westus2: threeZones,
-  westus3: threeZones,
-  germanynorth: [],
-  northcentralus: [],
-  southindia: [],
-  ukwest: [],
-  westcentralus: [],
-  westus: [],
-};
-
-/** Azure's names of regions for people. */
-const displayNames = [
-  "Australia East",
-  "Brazil South",
-  "Canada Central",
-  "Central US",
-  "East US",
-  "East US 2",
-  "France Central",
-  "Germany West Central",
-  "Japan East",
-  "North Europe",
-  "South Africa North",
-  "South Central US",
-  "Southeast Asia",
-  "Sweden Central",
-  "Switzerland North",
-  "UK South",
-  "West Europe",
-  "West US 2",
-  "West US 3",
-  "Germany North",
-  "North Central US",
-  "South India",
-  "UK West",
-  "West Central US",
-  "West US",
-];
+/** Some regions, by Azure's names of them for people: with availability zones, and without. */
+const zonal = `Australia East,Brazil South,Canada Central,Central US,East US,East US 2,
+  France Central,Germany West Central,Japan East,North Europe,South Africa North,South Central US,
+  Southeast Asia,Sweden Central,Switzerland North,UK South,West Europe,West US 2,West US 3`;
+const withoutZones = "Germany North,North Central US,South India,UK West,West Central US,West US";
+const namesIn = (text: string): string[] => text.split(/,\s*/);
+const displayNames = namesIn(`${zonal},${withoutZones}`);
 
 /** `West US 2` and `westus2` are the same region. */
 export const normalLocation = (location: string): string =>
   location.toLowerCase().replaceAll(" ", "");
+
+/** The zones of each region. */
+export const regions: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  displayNames.map((name) => [
+    normalLocation(name),
+    namesIn(withoutZones).includes(name) ? [] : ["1", "2", "3"],
+  ]),
+);
 
 export const displayName = (location: string): string =>
   displayNames.find((name) => normalLocation(name) === location) ?? location;

@@ -127,6 +127,12 @@ export interface ResourceType<B extends Body = Body> {
    * @default ResourceNotFound
    */
   notFound?(id: ArmId): AzureError;
+  /**
+   * The error for a deletion while others refer to it.
+   *
+   * @default none: it may go
+   */
+  inUse?(id: string, users: readonly Reference[]): AzureError;
   /** @param pace the share of Azure's time that things take here */
   mayDelete?(resource: Resource<B>, view: View, now: Date, pace: number): void;
   deleted?(resource: Resource<B>, ledger: Ledger, now: Date): void;

@@ -1,4 +1,4 @@
-import { conflict, refuse } from "../../azure-error";
+import { badRequest, conflict } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
@@ -20,14 +20,10 @@ export const federatedIdentityCredential: ResourceType<CredentialBody> = {
   accept({ id, body }: Put<CredentialBody>, view: View): Accepted<CredentialBody> {
     const { issuer, subject, audiences } = body;
     if (!/^https:\/\/[^/?#]+[^?#]*$/.test(issuer)) {
-      throw refuse(
-        "BadRequest",
-        `The issuer '${issuer}' of '${id.name}' is not an absolute https URL.`,
-      );
+      throw badRequest(`The issuer '${issuer}' of '${id.name}' is not an absolute https URL.`);
     }
     if (subject === "" || audiences.length !== 1) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `Federated identity credential '${id.name}' has ${audiences.length} audiences and the subject '${subject}'; one of each is required.`,
       );
     }
@@ -35,8 +31,7 @@ export const federatedIdentityCredential: ResourceType<CredentialBody> = {
       .children(id.parent, federatedIdentityCredential.type)
       .filter((one) => keyOf(one.id) !== id.key);
     if (others.length >= mostOfIdentity) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `Too many federated identity credentials: the maximum is ${mostOfIdentity} for a managed identity.`,
       );
     }

@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
 
-import { AzureError, conflict, invalidParameter, refuse } from "../../azure-error";
+import {
+  badRequest,
+  invalidParameter,
+  missingResource,
+  operationNotAllowed,
+} from "../../azure-error";
 import { account } from "../../resources/ids";
-import type { Reference, Resource, View } from "../../resources/resource";
+import type { Reference, View } from "../../resources/resource";
 import type { Accepted, Put, ResourceType, Right } from "../resource-type";
 
 export type DiskEncryptionSetBody = {
@@ -54,14 +59,8 @@ export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
     };
   },
 
-  mayDelete({ id }: Resource<DiskEncryptionSetBody>, view: View): void {
-    const [first] = view.referrers(id);
-    if (first === undefined) return;
-    throw conflict(
-      "OperationNotAllowed",
-      `Disk encryption set ${id.split("/").at(-1)} is used by ${first.owner}.`,
-    );
-  },
+  inUse: (id, [first]) =>
+    operationNotAllowed(`Disk encryption set ${id.split("/").at(-1)} is used by ${first!.owner}.`),
 };
 
 /** What a disk, a snapshot or a machine refers to by naming a set, which is in its region. */
@@ -71,7 +70,7 @@ export const referenceToSet = (from: string, set: string | undefined): Reference
     : [
         {
           ...{ from, owner: from, to: set },
-          missing: new AzureError(404, "NotFound", `Resource ${set} not found.`),
+          missing: missingResource(set),
         },
       ];
 
@@ -89,7 +88,7 @@ export function encryptionBy(
   if (set === undefined) return type === undefined ? undefined : { ...wanted, type };
   const { encryptionType = customerKey } = set.body as DiskEncryptionSetBody;
   if (encryptionType === confidential) {
-    throw refuse("BadRequest", `Disk encryption set ${id} is for confidential virtual machines.`);
+    throw badRequest(`Disk encryption set ${id} is for confidential virtual machines.`);
   }
   if (type !== undefined && type !== encryptionType) {
     throw invalidParameter(

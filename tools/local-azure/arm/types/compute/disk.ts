@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 
 import {
   AzureError,
-  conflict,
   invalidParameter,
+  operationNotAllowed,
   propertyChangeNotAllowed,
 } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
@@ -47,8 +47,7 @@ export const disk: ResourceType<DiskBody> = {
       throw invalidParameter(`SKU ${skuName} is not available.`, "sku");
     }
     if (isInEveryZone(skuName) && body.zones?.length) {
-      throw conflict(
-        "OperationNotAllowed",
+      throw operationNotAllowed(
         `A disk with sku '${skuName}' cannot be created in an availability zone.`,
       );
     }
@@ -72,8 +71,7 @@ export const disk: ResourceType<DiskBody> = {
         throw propertyChangeNotAllowed("creationData.sourceResourceId");
       }
       if ((size ?? 0) < (old.body.diskSizeGB ?? 0)) {
-        throw conflict(
-          "OperationNotAllowed",
+        throw operationNotAllowed(
           `Disk size can only be increased. Current size ${old.body.diskSizeGB} GB, requested ${size} GB.`,
         );
       }
@@ -100,10 +98,7 @@ export const disk: ResourceType<DiskBody> = {
 
   mayDelete({ id, body }: Resource<DiskBody>): void {
     if (body.managedBy === undefined) return;
-    throw conflict(
-      "OperationNotAllowed",
-      `Disk ${id.split("/").at(-1)} is attached to VM ${body.managedBy}.`,
-    );
+    throw operationNotAllowed(`Disk ${id.split("/").at(-1)} is attached to VM ${body.managedBy}.`);
   },
 };
 
@@ -120,8 +115,7 @@ function checkEncryptionChange(
   if (wanted === undefined || keyOf(next ?? "") === keyOf(before ?? "")) return;
   const machine = managedBy === undefined ? undefined : view.find(managedBy);
   if (machine === undefined || powerOf(machine) === "deallocated") return;
-  throw conflict(
-    "OperationNotAllowed",
+  throw operationNotAllowed(
     `Disk ${id.split("/").at(-1)} is attached to VM ${managedBy}; its encryption can be changed only while that is deallocated.`,
   );
 }

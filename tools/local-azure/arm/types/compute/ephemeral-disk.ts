@@ -1,7 +1,7 @@
 import {
   AzureError,
-  conflict,
   invalidParameter,
+  operationNotAllowed,
   propertyChangeNotAllowed,
 } from "../../azure-error";
 import { ArmId } from "../../resources/ids";
@@ -65,8 +65,7 @@ export function checkEphemeralDisk(
 /** Neither is there anything that would keep its disk. */
 export function checkSwitchesOff({ name }: ArmId, body: MachineBody, action: string): void {
   if (!isEphemeral(body) || !/^(powerOff|deallocate)$/.test(action)) return;
-  throw conflict(
-    "OperationNotAllowed",
+  throw operationNotAllowed(
     `Operation '${action}' is not supported on VM '${name}' since its OS disk is ephemeral.`,
   );
 }

@@ -2,10 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 
 import {
   AzureError,
+  badRequest,
   conflict,
   invalidParameter,
+  missingParameter,
+  missingResource,
   propertyChangeNotAllowed,
-  refuse,
 } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import type { Resource, View } from "../../resources/resource";
@@ -128,10 +130,10 @@ function checkSource(body: VersionBody, definition: DefinitionBody, view: View):
   const target = "galleryImageVersion.properties.storageProfile.source.virtualMachineId";
   const id = sourceOf(body);
   if (id === undefined) {
-    throw invalidParameter(`Required parameter '${target}' is missing (null).`, target);
+    throw missingParameter(target);
   }
   const source = view.find(id);
-  if (source === undefined) throw new AzureError(404, "NotFound", `Resource ${id} not found.`);
+  if (source === undefined) throw missingResource(id);
   if (!isMachine(source)) {
     throw new AzureError(
       404,
@@ -147,8 +149,7 @@ function checkSource(body: VersionBody, definition: DefinitionBody, view: View):
   }
   const state = isGeneralized(source) ? "Generalized" : "Specialized";
   if (state !== definition.osState) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       `The resource with id '${id}' has a different OS state ['${state}'] than the parent gallery image OS state ['${definition.osState}'].`,
     );
   }

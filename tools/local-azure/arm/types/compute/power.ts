@@ -1,5 +1,5 @@
 import type { PowerAction } from "../../../machines/machines";
-import { conflict } from "../../azure-error";
+import { operationNotAllowed } from "../../azure-error";
 import { parseId } from "../../resources/ids";
 import type { Resource } from "../../resources/resource";
 
@@ -30,8 +30,7 @@ export function checkNotGeneralized(operation: string, machine: Resource): void 
 }
 
 const notAllowed = (operation: string, { id }: Resource, state: string) =>
-  conflict(
-    "OperationNotAllowed",
+  operationNotAllowed(
     `Operation '${operation}' is not allowed on VM '${parseId(id)!.name}' since the VM is ${state}.`,
   );
 

@@ -1,4 +1,4 @@
-import { conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
+import { badRequest, operationNotAllowed, propertyChangeNotAllowed } from "../../azure-error";
 import { ArmId } from "../../resources/ids";
 import { Resource, withoutUndefined } from "../../resources/resource";
 import { findSize, spotPrice } from "../../subscription/skus";
@@ -25,30 +25,22 @@ export function checkSpot(
 ): void {
   if (!isSpot(body)) {
     if (body.evictionPolicy !== undefined) {
-      throw refuse(
-        "BadRequest",
-        `Eviction policy can be set only on Azure Spot Virtual Machines. ${more}`,
-      );
+      throw badRequest(`Eviction policy can be set only on Azure Spot Virtual Machines. ${more}`);
     }
     if (body.billingProfile?.maxPrice !== undefined && body.billingProfile.maxPrice !== anyPrice) {
-      throw refuse(
-        "BadRequest",
-        `Max price is supported only for Azure Spot Virtual Machines. ${more}`,
-      );
+      throw badRequest(`Max price is supported only for Azure Spot Virtual Machines. ${more}`);
     }
     return;
   }
   const size = findSize(body.hardwareProfile?.vmSize ?? "")!;
   if (size.spot === false) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       `Azure Spot Virtual Machine is not supported for this VM size ${size.name}. ${more}`,
     );
   }
   const price = priceOf(body);
   if (price !== anyPrice && !(price > 0)) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       "Invalid max price value. The only supported values for max price are -1 or a decimal greater than zero. " +
         `Max price value of -1 indicates the Azure Spot Virtual Machine will not be evicted for price reasons. ${more}`,
     );
@@ -59,14 +51,12 @@ export function checkSpot(
   }
   const isAllocated = old === undefined || powerOf(old) !== "deallocated";
   if (old && isAllocated && body.billingProfile !== undefined && price !== priceOf(old.body)) {
-    throw conflict(
-      "OperationNotAllowed",
+    throw operationNotAllowed(
       `Max price change is not allowed when the VM '${name}' is currently allocated. Deallocate and try again. ${more}`,
     );
   }
   if (isAllocated && price !== anyPrice && price < spotPrice(size)) {
-    throw conflict(
-      "OperationNotAllowed",
+    throw operationNotAllowed(
       `Unable to perform operation '${old ? "Update VM" : "Create VM"}' since the provided max price '${price} USD' is lower than ` +
         `the current spot price '${spotPrice(size)} USD' for Azure Spot Virtual Machine size '${size.name}'. ${more}`,
     );

@@ -4,9 +4,10 @@ import { gunzipSync } from "node:zlib";
 import { ScriptResult } from "../../../machines/machines";
 import {
   AzureError,
-  conflict,
-  invalidParameter,
+  badRequest,
+  missingParameter,
   OperationFailed,
+  operationNotAllowed,
   propertyChangeNotAllowed,
   refuse,
 } from "../../azure-error";
@@ -43,8 +44,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
 
   accept({ id, body, old }: Put<ExtensionBody>, view: View): Accepted<ExtensionBody> {
     for (const property of ["publisher", "type", "typeHandlerVersion"] as const) {
-      if (!body[property])
-        throw invalidParameter(`Required parameter '${property}' is missing (null).`, property);
+      if (!body[property]) throw missingParameter(property);
       if (property !== "typeHandlerVersion" && old && old.body[property] !== body[property]) {
         throw propertyChangeNotAllowed(property);
       }
@@ -55,8 +55,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
       .children(id.parent, virtualMachineExtension.type)
       .find((other) => keyOf(other.id) !== id.key && handler(other.body) === handler(body));
     if (duplicate) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `Multiple VMExtensions per handler not supported for OS type 'Linux'. VMExtension '${id.name}' with handler '${handler(body)}' ` +
           "already added or specified in input.",
       );
@@ -129,10 +128,7 @@ const isScript = ({ publisher, type }: ExtensionBody): boolean =>
 function checkRuns({ parent }: ArmId, view: View): void {
   const machine = view.find(parent);
   if (machine === undefined || powerOf(machine) === "running") return;
-  throw conflict(
-    "OperationNotAllowed",
-    "Cannot modify extensions in the VM when the VM is not running.",
-  );
+  throw operationNotAllowed("Cannot modify extensions in the VM when the VM is not running.");
 }
 
 const preempted = (id: ArmId): AzureError =>

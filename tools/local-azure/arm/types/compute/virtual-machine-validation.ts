@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 
-import { conflict, invalidParameter, propertyChangeNotAllowed, refuse } from "../../azure-error";
+import {
+  badRequest,
+  conflict,
+  invalidParameter,
+  missingParameter,
+  operationNotAllowed,
+  propertyChangeNotAllowed,
+  refuse,
+} from "../../azure-error";
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
 import { isRegistered } from "../../subscription/features";
@@ -85,9 +93,6 @@ export const nicsOf = ({ networkProfile }: MachineBody) =>
 /** 64 KiB in base64. */
 const maxCustomData = 87_380;
 
-const missing = (parameter: string) =>
-  invalidParameter(`Required parameter '${parameter}' is missing (null).`, parameter);
-
 /**
  * Validates the body of a new or changed machine. The size comes first, as on Azure.
  */
@@ -98,15 +103,16 @@ export function checkMachine(
   view: View,
   isResized: boolean,
 ): void {
-  if (body.hardwareProfile?.vmSize === undefined) throw missing("hardwareProfile.vmSize");
+  if (body.hardwareProfile?.vmSize === undefined) throw missingParameter("hardwareProfile.vmSize");
   if (isResized) checkSize(body.hardwareProfile.vmSize, body, id);
   const { storageProfile, osProfile } = body;
-  if (storageProfile?.imageReference === undefined) throw missing("storageProfile.imageReference");
-  if (storageProfile.osDisk === undefined) throw missing("storageProfile.osDisk");
+  if (storageProfile?.imageReference === undefined)
+    throw missingParameter("storageProfile.imageReference");
+  if (storageProfile.osDisk === undefined) throw missingParameter("storageProfile.osDisk");
   if (storageProfile.osDisk.createOption === undefined)
-    throw missing("storageProfile.osDisk.createOption");
-  if (nicsOf(body).length === 0) throw missing("networkProfile.networkInterfaces");
-  if (osProfile === undefined) throw missing("osProfile");
+    throw missingParameter("storageProfile.osDisk.createOption");
+  if (nicsOf(body).length === 0) throw missingParameter("networkProfile.networkInterfaces");
+  if (osProfile === undefined) throw missingParameter("osProfile");
   checkOsProfile(body, id);
   const image = imageOf(storageProfile.imageReference, body.location, view, old);
   checkImageFits(body, image);
@@ -122,8 +128,7 @@ function checkDiskHolds(
 ): void {
   const { diskSizeGB = sizeGb } = storageProfile!.osDisk!;
   if (diskSizeGB >= sizeGb) return;
-  throw conflict(
-    "OperationNotAllowed",
+  throw operationNotAllowed(
     `The specified disk size ${diskSizeGB} GB is smaller than the size of the corresponding disk in the VM image: ${sizeGb} GB. ` +
       "This is not allowed. Please choose equal or greater size or do not specify an explicit size.",
     "osDisk.diskSizeGB",
@@ -205,7 +210,7 @@ function checkOsProfile({ osProfile = {} }: MachineBody, id: ArmId): void {
       );
     }
   }
-  if (!adminUsername) throw missing("osProfile.adminUsername");
+  if (!adminUsername) throw missingParameter("osProfile.adminUsername");
   if (
     ["admin", "administrator", "root", "user", "test", "guest"].includes(
       adminUsername.toLowerCase(),
@@ -257,16 +262,14 @@ function checkImageFits(
   const size = findSize(hardwareProfile?.vmSize ?? "")!;
   const architecture = size.architecture ?? "x64";
   if (image.architecture !== architecture) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       `Cannot create a VM of size '${size.name}' because this VM size only supports a CPU Architecture of '${architecture}', ` +
         `but an image or disk with CPU Architecture '${image.architecture}' was given. Please check that the CPU Architecture of the image ` +
         "or disk is compatible with that of the VM size.",
     );
   }
   if (!(size.generations ?? "V1,V2").includes(image.generation)) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       `The selected VM size '${size.name}' cannot boot Hypervisor Generation '${image.generation.slice(1)}'. ` +
         "If this was a Create operation please check that the Hypervisor Generation of the Image matches the Hypervisor Generation of the selected VM Size.",
     );
@@ -274,8 +277,7 @@ function checkImageFits(
   checkSecurityFits(image, securityProfile?.securityType);
   const isTrustedLaunch = securityProfile?.securityType === "TrustedLaunch";
   if (isTrustedLaunch && (image.generation !== "V2" || size.trustedLaunch === false)) {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       "Use of TrustedLaunch setting is not supported for the provided image or VM size. Please use Gen2 ones.",
     );
   }
@@ -291,15 +293,13 @@ function checkImageFits(
 /** hashicorp/terraform-provider-azurerm #23148; a platform image says nothing of it. */
 function checkSecurityFits({ securityType: ofImage }: MachineImage, wanted: string | undefined) {
   if (ofImage === "TrustedLaunch" && wanted !== "TrustedLaunch") {
-    throw refuse(
-      "BadRequest",
+    throw badRequest(
       "The provided gallery image only supports creation of VMs and VM Scale Sets with 'TrustedLaunch' security type.",
     );
   }
   if (ofImage === undefined || ofImage.startsWith("TrustedLaunch")) return;
   if (wanted !== "TrustedLaunch") return;
-  throw refuse(
-    "BadRequest",
+  throw badRequest(
     "Use of TrustedLaunch setting is not supported for the provided image. Please select Trusted Launch Supported Gen2 OS Image.",
   );
 }
@@ -332,8 +332,7 @@ export function checkEncryptionAtHost(
   }
   const before = old?.body.securityProfile?.encryptionAtHost ?? false;
   if (old !== undefined && wanted !== before && powerOf(old) !== "deallocated") {
-    throw conflict(
-      "OperationNotAllowed",
+    throw operationNotAllowed(
       `'${target}' can be updated only when VM is in deallocated state.`,
       target,
     );
@@ -387,8 +386,7 @@ export function checkHardware(body: MachineBody, old: MachineBody, { name }: Arm
   const wanted = body.hardwareProfile!.vmSize!;
   const sizes = sizesOf(old.hardwareProfile?.vmSize ?? "", true).map((one) => one.name);
   if (sizes.some((one) => one.toLowerCase() === wanted.toLowerCase())) return;
-  throw conflict(
-    "OperationNotAllowed",
+  throw operationNotAllowed(
     `Unable to resize the VM '${name}' because the requested size ${wanted} is not available in the current hardware cluster. ` +
       `The available sizes are: ${sizes.join(",")}. Read more on VM resizing strategy at https://aka.ms/azure-resizevm.`,
     "vmSize",
@@ -439,8 +437,7 @@ export function checkMachineChange(
       throw propertyChangeNotAllowed(path);
   }
   if (disk?.diskSizeGB !== undefined && disk.diskSizeGB !== oldDisk?.diskSizeGB) {
-    throw conflict(
-      "OperationNotAllowed",
+    throw operationNotAllowed(
       "Disk resizing is allowed only when creating a VM or when the VM is deallocated.",
     );
   }
@@ -469,8 +466,7 @@ export function checkDataDisks(
   }
   const most = mostDataDisks(findSize(body.hardwareProfile?.vmSize ?? "")!);
   if (disks.filter(({ toBeDetached }) => !toBeDetached).length > most) {
-    throw conflict(
-      "OperationNotAllowed",
+    throw operationNotAllowed(
       `The maximum number of data disks allowed to be attached to a VM of this size is ${most}.`,
     );
   }
@@ -493,8 +489,7 @@ export function checkDataDisks(
 function checkZone(machine: string | undefined, { id, body }: Resource<DiskBody>): void {
   const [zone] = body.zones ?? [];
   if (machine === undefined || machine === zone || isInEveryZone(body.sku?.name)) return;
-  throw refuse(
-    "BadRequest",
+  throw badRequest(
     `Disk ${id} cannot be attached to the VM because it is not in ` +
       (zone === undefined
         ? `zone '${machine}'.`

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { VirtualMachine } from "../../../machines/machines";
-import { AzureError, OperationFailed, refuse } from "../../azure-error";
+import { AzureError, missingResource, OperationFailed, refuse } from "../../azure-error";
 import { ArmId, keyOf, parseId } from "../../resources/ids";
 import {
   Body,
@@ -63,12 +63,10 @@ export const virtualMachine: ResourceType<MachineBody> = {
       to: target,
       missing,
     });
-    const notFound = (target: string) =>
-      new AzureError(404, "NotFound", `Resource ${target} not found.`);
     return [
-      ...nicsOf(body).map((nic) => to(nic.id, notFound(nic.id))),
+      ...nicsOf(body).map((nic) => to(nic.id, missingResource(nic.id))),
       ...(body.storageProfile?.dataDisks ?? []).flatMap(({ managedDisk: { id: disk } = {} }) =>
-        disk === undefined ? [] : [to(disk, notFound(disk))],
+        disk === undefined ? [] : [to(disk, missingResource(disk))],
       ),
       ...setsOf(body).flatMap((set) => referenceToSet(id, set)),
       ...identitiesOf(body).map((identity) => ({

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { keyOf } from "../../resources/ids";
-import { Body, View } from "../../resources/resource";
+import { Body, Reference, View } from "../../resources/resource";
 
 export type Ref = { id?: string };
 
@@ -27,6 +27,10 @@ export function withIds<P extends SubResource>(
     provisioningState: "Succeeded",
   }));
 }
+
+/** References of a resource itself, to what is named. */
+export const referencesTo = (id: string, refs: readonly (Ref | undefined)[] = []): Reference[] =>
+  refs.flatMap((ref) => (ref?.id === undefined ? [] : [{ from: id, owner: id, to: ref.id }]));
 
 /** The ids of resources of one type that refer to this one, as Azure lists them. */
 export function referrersOfType(view: View, id: string, ownerType: string): Ref[] | undefined {

@@ -1,8 +1,8 @@
 import { refuse } from "../../azure-error";
-import { Body, Reference, View, withoutUndefined } from "../../resources/resource";
+import { Body, View, withoutUndefined } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
-import { guidOf, networkName, Ref, referrersOfType } from "./common";
+import { guidOf, networkName, Ref, referencesTo, referrersOfType } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 
 type NatGatewayBody = {
@@ -20,10 +20,7 @@ export const natGateway: ResourceType<NatGatewayBody> = {
   zones: { most: 1 },
   name: networkName,
 
-  references: ({ publicIpAddresses }, id): Reference[] =>
-    (publicIpAddresses ?? []).flatMap((ref) =>
-      ref.id === undefined ? [] : [{ from: id, owner: id, to: ref.id }],
-    ),
+  references: ({ publicIpAddresses }, id) => referencesTo(id, publicIpAddresses),
 
   accept({ id, body, old }: Put<NatGatewayBody>, view: View): Accepted<NatGatewayBody> {
     if (body.sku?.name !== "Standard") {
@@ -58,13 +55,10 @@ export const natGateway: ResourceType<NatGatewayBody> = {
   shown: ({ id }, view: View): Body =>
     withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
 
-  mayDelete({ id }, view: View): void {
-    const subnets = view.referrers(id);
-    if (subnets.length === 0) return;
-    throw refuse(
+  inUse: (id, subnets) =>
+    refuse(
       "CannotDeleteNatGatewayAssociatedToSubnet",
       `NAT Gateway ${id} is still configured on ${subnets.length} subnets. ` +
         "Remove NAT Gateway from all referenced subnets and then delete NAT Gateway.",
-    );
-  },
+    ),
 };

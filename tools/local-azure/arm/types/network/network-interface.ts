@@ -4,7 +4,7 @@ import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import { Body, Reference, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { guidOf, networkName, SubResource, Ref, withIds } from "./common";
+import { guidOf, networkName, referencesTo, SubResource, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./subnet";
 
@@ -40,9 +40,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   name: networkName,
 
   references: ({ ipConfigurations, networkSecurityGroup }, id): Reference[] => [
-    ...(networkSecurityGroup?.id === undefined
-      ? []
-      : [{ from: id, owner: id, to: networkSecurityGroup.id }]),
+    ...referencesTo(id, [networkSecurityGroup]),
     ...(ipConfigurations ?? []).flatMap(
       ({ name, subnet, publicIPAddress, privateIPAddress, loadBalancerBackendAddressPools }) => {
         const from = subResourceId(id, name);
@@ -121,7 +119,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
 
   // Azure assigns the MAC address when the interface is attached to a machine.
   shown({ id }, view: View): Body {
-    const machine = attachedMachine(id, view);
+    const machine = view.referrers(id)[0]?.owner;
     if (machine === undefined) return {};
     const pairs = digest(keyOf(id)).slice(0, 6).toUpperCase().match(/../g) ?? [];
     return {
@@ -131,23 +129,17 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
     };
   },
 
-  mayDelete({ id, hidden }: Resource<NetworkInterfaceBody>, view: View, now: Date): void {
-    const machine = attachedMachine(id, view);
-    if (machine !== undefined) {
-      throw refuse(
-        "NicInUse",
-        `Network Interface ${id} is used by existing resource ${machine}. In order to delete the network interface, ` +
-          "it must be dissociated from the resource. To learn more, see aka.ms/deletenic.",
-      );
-    }
-    checkNotReserved(hidden, undefined, now);
-  },
+  inUse: (id, [machine]) =>
+    refuse(
+      "NicInUse",
+      `Network Interface ${id} is used by existing resource ${machine!.owner}. In order to delete the network interface, ` +
+        "it must be dissociated from the resource. To learn more, see aka.ms/deletenic.",
+    ),
+
+  mayDelete: ({ hidden }, _view, now) => checkNotReserved(hidden, undefined, now),
 };
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex");
-
-const attachedMachine = (networkInterfaceId: string, view: View): string | undefined =>
-  view.referrers(networkInterfaceId)[0]?.owner;
 
 interface Reservation {
   readonly machine: string;

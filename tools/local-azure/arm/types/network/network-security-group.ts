@@ -55,73 +55,31 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
       networkInterfaces: referrersOfType(view, id, "Microsoft.Network/networkInterfaces"),
     }),
 
-  mayDelete({ id }, view: View): void {
-    const users = view.referrers(id);
-    if (users.length === 0) return;
-    throw refuse(
+  inUse: (id, users) =>
+    refuse(
       "InUseNetworkSecurityGroupCannotBeDeleted",
       `Network security group ${id} cannot be deleted because it is in use by the following resources: ` +
         `${users.map(({ from }) => from).join(", ")}. In order to delete the Network security group, remove the association ` +
         "with the resource(s). To learn how to do this, see aka.ms/deletensg.",
-    );
-  },
+    ),
 };
 
-const any = { protocol: "*", sourcePortRange: "*", destinationPortRange: "*" } as const;
+type DefaultRule = [name: string, priority: number, source: string, destination: string];
 
-const defaultRules = [
-  {
-    name: "AllowVnetInBound",
-    access: "Allow",
-    direction: "Inbound",
-    priority: 65000,
-    sourceAddressPrefix: "VirtualNetwork",
-    destinationAddressPrefix: "VirtualNetwork",
-    ...any,
-  },
-  {
-    name: "AllowAzureLoadBalancerInBound",
-    access: "Allow",
-    direction: "Inbound",
-    priority: 65001,
-    sourceAddressPrefix: "AzureLoadBalancer",
-    destinationAddressPrefix: "*",
-    ...any,
-  },
-  {
-    name: "DenyAllInBound",
-    access: "Deny",
-    direction: "Inbound",
-    priority: 65500,
-    sourceAddressPrefix: "*",
-    destinationAddressPrefix: "*",
-    ...any,
-  },
-  {
-    name: "AllowVnetOutBound",
-    access: "Allow",
-    direction: "Outbound",
-    priority: 65000,
-    sourceAddressPrefix: "VirtualNetwork",
-    destinationAddressPrefix: "VirtualNetwork",
-    ...any,
-  },
-  {
-    name: "AllowInternetOutBound",
-    access: "Allow",
-    direction: "Outbound",
-    priority: 65001,
-    sourceAddressPrefix: "*",
-    destinationAddressPrefix: "Internet",
-    ...any,
-  },
-  {
-    name: "DenyAllOutBound",
-    access: "Deny",
-    direction: "Outbound",
-    priority: 65500,
-    sourceAddressPrefix: "*",
-    destinationAddressPrefix: "*",
-    ...any,
-  },
-] as const;
+/** Azure's own, which come after all others. */
+const defaultRules = (
+  [
+    ["AllowVnetInBound", 65000, "VirtualNetwork", "VirtualNetwork"],
+    ["AllowAzureLoadBalancerInBound", 65001, "AzureLoadBalancer", "*"],
+    ["DenyAllInBound", 65500, "*", "*"],
+    ["AllowVnetOutBound", 65000, "VirtualNetwork", "VirtualNetwork"],
+    ["AllowInternetOutBound", 65001, "*", "Internet"],
+    ["DenyAllOutBound", 65500, "*", "*"],
+  ] as DefaultRule[]
+).map(([name, priority, sourceAddressPrefix, destinationAddressPrefix]) => ({
+  name,
+  access: name.startsWith("Allow") ? "Allow" : "Deny",
+  direction: name.endsWith("InBound") ? "Inbound" : "Outbound",
+  ...{ priority, sourceAddressPrefix, destinationAddressPrefix },
+  ...{ protocol: "*", sourcePortRange: "*", destinationPortRange: "*" },
+}));

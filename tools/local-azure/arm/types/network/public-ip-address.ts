@@ -73,16 +73,13 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
     return isNat ? { natGateway: { id: user.from } } : { ipConfiguration: { id: user.from } };
   },
 
-  mayDelete({ id }, view: View): void {
-    const user = view.referrers(id)[0];
-    if (user === undefined) return;
-    throw refuse(
+  inUse: (id, [user]) =>
+    refuse(
       "PublicIPAddressCannotBeDeleted",
-      `Public IP address ${id} can not be deleted since it is still allocated to resource ${user.from}. ` +
+      `Public IP address ${id} can not be deleted since it is still allocated to resource ${user!.from}. ` +
         "In order to delete the public IP, disassociate/detach the Public IP address from the resource.  " +
         "To learn how to do this, see aka.ms/deletepublicip.",
-    );
-  },
+    ),
 };
 
 /** Throws when another resource has this public IP. */

@@ -37,11 +37,9 @@ export const routeTable: ResourceType<RouteTableBody> = {
   shown: ({ id }, view: View): Body =>
     withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
 
-  mayDelete({ id }, view: View): void {
-    if (view.referrers(id).length === 0) return;
-    throw refuse(
+  inUse: (id) =>
+    refuse(
       "InUseRouteTableCannotBeDeleted",
       `Route table ${id.split("/").at(-1)} is in use and cannot be deleted.`,
-    );
-  },
+    ),
 };

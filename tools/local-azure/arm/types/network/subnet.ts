@@ -1,9 +1,9 @@
 import { subResourceNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
-import { Body, Reference, View, withoutUndefined } from "../../resources/resource";
+import { Body, View, withoutUndefined } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
-import { networkName, Ref } from "./common";
+import { networkName, Ref, referencesTo } from "./common";
 
 export type SubnetBody = {
   addressPrefix?: string;
@@ -24,10 +24,8 @@ export const subnet: ResourceType<SubnetBody> = {
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,
 
-  references: ({ networkSecurityGroup, routeTable, natGateway }, id): Reference[] =>
-    [networkSecurityGroup, routeTable, natGateway].flatMap((ref) =>
-      ref?.id === undefined ? [] : [{ from: id, owner: id, to: ref.id }],
-    ),
+  references: ({ networkSecurityGroup, routeTable, natGateway }, id) =>
+    referencesTo(id, [networkSecurityGroup, routeTable, natGateway]),
 
   accept({ id, body, old }: Put<SubnetBody>, view: View): Accepted<SubnetBody> {
     const ranges = subnetRanges(body, id.id);

@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import { refuse } from "../../azure-error";
+import { badRequest } from "../../azure-error";
 import { Body } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 
@@ -24,20 +24,17 @@ export const privateRecordSet: ResourceType<RecordSetBody> = {
     const { aRecords = [], ttl } = body;
     const wrong = aRecords.find(({ ipv4Address = "" }) => !isAddress(ipv4Address));
     if (wrong !== undefined) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `The value '${wrong.ipv4Address ?? ""}' of an A record in record set '${id.name}' is not a valid IPv4 address.`,
       );
     }
     if (aRecords.length === 0 || aRecords.length > mostRecords) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `Record set '${id.name}' has ${aRecords.length} records; allowed range 1-${mostRecords}.`,
       );
     }
     if (ttl === undefined || !Number.isInteger(ttl) || ttl < 1 || ttl > mostSeconds) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         `The TTL '${ttl ?? ""}' of record set '${id.name}' is not valid; allowed range 1-${mostSeconds}.`,
       );
     }

@@ -1,4 +1,4 @@
-import { conflict, refuse } from "../../azure-error";
+import { badRequest, conflict } from "../../azure-error";
 import { Body, Resource, View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
 import { privateRecordSet } from "./private-record-set";
@@ -31,7 +31,7 @@ export const privateZone: ResourceType<ZoneBody> = {
 
   accept({ id, body }: Put<ZoneBody>): Accepted<ZoneBody> {
     if (reserved.includes(id.name.toLowerCase())) {
-      throw refuse("BadRequest", `The zone '${id.name}' is reserved and cannot be created.`);
+      throw badRequest(`The zone '${id.name}' is reserved and cannot be created.`);
     }
     return {
       body: {

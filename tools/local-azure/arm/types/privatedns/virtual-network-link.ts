@@ -1,8 +1,8 @@
-import { invalidParameter, refuse } from "../../azure-error";
+import { badRequest, invalidParameter } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
-import { Reference, View } from "../../resources/resource";
+import { View } from "../../resources/resource";
 import { Accepted, Put, ResourceType } from "../resource-type";
-import { networkName, Ref } from "../network/common";
+import { networkName, Ref, referencesTo } from "../network/common";
 
 type LinkBody = {
   location: string;
@@ -24,8 +24,7 @@ export const virtualNetworkLink: ResourceType<LinkBody> = {
   required: ["virtualNetwork.id"],
   name: networkName,
 
-  references: ({ virtualNetwork }, id): Reference[] =>
-    virtualNetwork?.id === undefined ? [] : [{ from: id, owner: id, to: virtualNetwork.id }],
+  references: ({ virtualNetwork }, id) => referencesTo(id, [virtualNetwork]),
 
   accept({ id, body, old }: Put<LinkBody>, view: View): Accepted<LinkBody> {
     const network = keyOf(body.virtualNetwork?.id ?? "");
@@ -45,8 +44,7 @@ export const virtualNetworkLink: ResourceType<LinkBody> = {
     const zone = nameOfZone(id.id);
     const same = others.find((one) => nameOfZone(one.id).toLowerCase() === zone.toLowerCase());
     if (same !== undefined) {
-      throw refuse(
-        "BadRequest",
+      throw badRequest(
         "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual network " +
           `with '${nameOfZone(same.id)}' and '${zone}' zones.`,
       );
