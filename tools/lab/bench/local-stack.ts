@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { Durations } from "../../local-azure/arm/durations";
 import { type LocalAzure, startLocalAzure } from "../../local-azure/daemon/local-azure";
 import { Rehearsal, type RehearsalOptions, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { UserError } from "../../shared/user-error";
@@ -28,10 +27,10 @@ export async function onLocalAzure<T>(
     const azure = await startLocalAzure({
       state,
       binaries,
-      durations: new Durations({ factor }),
       around: (machines) => new PacedMachines(machines, factor),
       log: () => undefined,
     });
+    azure.arm.durations.set({ factor });
     return await work(azure, state).finally(() => azure.stop());
   } finally {
     rmSync(state, { recursive: true, force: true, maxRetries: 5 });

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { messageOf, UserError } from "../../shared/user-error";
-import { ResourceManager, type ResourceManagerArgs } from "../arm/resource-manager";
+import { ResourceManager } from "../arm/resource-manager";
 import { wallClock } from "../arm/durations";
 import { authorityFile, certificateIn } from "../arm/rest/certificate";
 import type { Hooks } from "../arm/rest/control";
@@ -22,10 +22,7 @@ import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { operationsOf } from "./operation-log";
 
-export interface LocalAzureOptions extends Pick<
-  ResourceManagerArgs,
-  "clock" | "durations" | "faults"
-> {
+export interface LocalAzureOptions {
   /** State folder. */
   readonly state: string;
   /** Folder of the binaries: etcd, kube-apiserver and others. */
@@ -62,9 +59,8 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
   mkdirSync(state, { recursive: true, mode: 0o700 });
   const machines = machinesIn(state, binaries, log);
   const real = machines.backend === "qemu" ? machines : undefined;
-  const store = new BlobStore(join(state, "blobs"), () => (options.clock ?? wallClock).now());
+  const store = new BlobStore(join(state, "blobs"), wallClock.now);
   const arm = new ResourceManager({
-    ...options,
     stateFile: join(state, "resources.json"),
     requestLog: join(state, "requests.jsonl"),
     machines: around(machines),

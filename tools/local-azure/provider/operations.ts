@@ -91,21 +91,17 @@ export class AzureNative {
   async delete({ id, ...limits }: { readonly id: string } & Limits): Promise<void> {
     const context = contextOf(limits);
     try {
-      await within(
-        context,
-        withRetries(this.arm, () => this.arm.delete(id), context),
-      );
+      await this.send(context, () => this.arm.delete(id));
     } catch (error) {
       if (!isNotFound(error)) throw providerError(error);
     }
   }
 
-  private get(id: string, context: AbortSignal) {
-    return within(
-      context,
-      withRetries(this.arm, () => this.arm.get(id), context),
-    );
+  private send<T>(context: AbortSignal, request: () => Promise<T>): Promise<T> {
+    return within(context, withRetries(this.arm, request, context));
   }
+
+  private get = (id: string, context: AbortSignal) => this.send(context, () => this.arm.get(id));
 
   /** A PUT would change what exists. */
   private async refuseExisting(id: string, context: AbortSignal): Promise<void> {
@@ -165,10 +161,7 @@ export class AzureNative {
     let isAccepted = false;
     const accepted = (): void => void (isAccepted = true);
     try {
-      await within(
-        context,
-        withRetries(this.arm, () => this.arm[method](id, body, { accepted }), context),
-      );
+      await this.send(context, () => this.arm[method](id, body, { accepted }));
     } catch (error) {
       const failure = providerError(error);
       if (!isAccepted && !(error instanceof OperationFailed)) throw failure;
