@@ -101,5 +101,10 @@ export function parsePayload(script: string): Payload {
         "send what bootstrapScript returns",
     );
   }
-  return JSON.parse(script.slice(start + marker.length + 2)) as Payload;
+  try {
+    return JSON.parse(script.slice(start + marker.length + 2)) as Payload;
+  } catch (error) {
+    // The parser's message may quote the document, which holds private keys.
+    throw new Error(`what follows the line "${marker}" is not JSON`, { cause: error });
+  }
 }

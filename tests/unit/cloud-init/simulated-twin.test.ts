@@ -3,12 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
-import type { Payload } from "../../../components/machine/payload";
+import { parsePayload, type Payload } from "../../../components/machine/payload";
 import { versions } from "../../../components/versions";
 import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../tools/local-azure/machines/machines";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { payloadOf } from "../../../tools/local-azure/machines/simulated/bootstrap/payload";
 import { SimulatedMachine } from "../../../tools/local-azure/machines/simulated/machine";
 import { SimulatedMachines } from "../../../tools/local-azure/machines/simulated/simulated";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
@@ -186,7 +185,7 @@ async function runScript(
     if ("/var/lib/zoned/first-boot.failed" in files)
       machine.removeFile("/var/lib/zoned/first-boot.done");
     machine.write("/opt/zoned/renew-certificates.sh", "");
-    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payloadOf(script))}\n`);
+    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(parsePayload(script))}\n`);
     const { code, stdout, stderr } = await machine.run("/script.sh", [], env);
     return { exitCode: code, stdout, stderr };
   } finally {
@@ -217,7 +216,7 @@ function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): st
   const etcdBackups = { container: valid.container[0], every: "1h", endpoint: blobs.endpoint };
   const settings = { ...validSettings, clusterName: "demo", etcdBackups };
   const files = snapshotFiles(settings, blobs.identity.clientId, "the stack's secret");
-  const own = payloadOf(script).files;
+  const own = parsePayload(script).files;
   return configured(script, {
     configuration: "now",
     tasks: ["snapshots"],

@@ -59,6 +59,12 @@ it("refuses a script that is none of its own", () => {
   expect(() => parsePayload("#!/bin/sh\necho hello\n")).toThrow(/has no line "#--- payload ---"/);
 });
 
+it("does not quote a payload that is cut off, since it holds keys", () => {
+  const cut = '#!/bin/sh\n#--- payload ---\n{"ca.key": "sec';
+
+  expect(() => parsePayload(cut)).toThrow(/is not JSON$/);
+});
+
 it("refuses more than Azure takes, and names the largest file", () => {
   const large = {
     path: "/etc/zoned/patches/etcd.yaml",

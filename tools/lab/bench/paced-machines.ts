@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { parsePayload } from "../../../components/machine/payload";
 import type { Machines, ScriptResult, VirtualMachine } from "../../local-azure/machines/machines";
-import { payloadOf } from "../../local-azure/machines/simulated/bootstrap/payload";
 
 /** Seconds for the steps on a machine. Assumed, not measured on Azure. */
 export const assumed = {
@@ -19,7 +19,7 @@ export const bootSeconds = (isOfGallery: boolean): number =>
 
 /** Which of the assumed times a bootstrap script takes. */
 function scriptSeconds(script: string, vmId: string): number {
-  const { role, initialControlPlane } = payloadOf(script);
+  const { role, initialControlPlane } = parsePayload(script);
   if (role === "worker") return assumed.workerJoin;
   return initialControlPlane?.toLowerCase() === vmId.toLowerCase()
     ? assumed.kubeadmInit

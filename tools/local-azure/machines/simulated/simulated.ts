@@ -10,9 +10,9 @@ import type { ClusterStatus } from "./cluster/simulated-cluster";
 import type { Binaries } from "./control-plane/control-plane";
 import { MachineRegistry } from "./machine-registry";
 import { memberComponents } from "./cluster/members";
-import { generalize, isGeneralize } from "./bootstrap/generalize";
 import { SimulatedBootstrap, type Limits } from "./bootstrap/simulated-bootstrap";
 import { Steps } from "./bootstrap/steps";
+import { generalize, isGeneralize } from "./bootstrap/payload";
 
 const minute = 60_000;
 const defaultLimits: Limits = { api: 5 * minute, ready: 5 * minute, peers: 2 * minute };

@@ -3,6 +3,9 @@ import { parse } from "yaml";
 import type { Payload, Task } from "../../../../../components/machine/payload";
 import type { VirtualMachine } from "../../machines";
 import { kubeconfigOf } from "../api";
+import { cloudInitText } from "../../../../../components/machine/cloud-init-files";
+import type { SimulatedMachine } from "../machine";
+import type { Steps } from "./steps";
 
 export const initFile = "/etc/zoned/kubeadm-init.yaml";
 export const joinFile = "/etc/zoned/kubeadm-join.yaml";
@@ -10,42 +13,7 @@ export const discoveryFile = "/etc/zoned/discovery.conf";
 export const encryptionFile = "/etc/zoned/encryption/secrets.yaml";
 export const caFile = "/etc/kubernetes/pki/ca.crt";
 
-export const payloadMarker = "#--- payload ---";
-
 const firstBootScript = "/opt/zoned/first-boot.sh";
-
-const required: readonly (keyof Payload)[] = [
-  "machine",
-  "role",
-  "apiName",
-  "apiPort",
-  "nodeAddress",
-  "tasks",
-  "files",
-];
-
-/** What follows the marker line of a bootstrap script. */
-export function payloadOf(script: string): Payload {
-  const marker = `\n${payloadMarker}\n`;
-  const at = script.indexOf(marker);
-  if (at < 0) {
-    throw new Error(
-      `the script has no line "${payloadMarker}"; a simulated machine runs only the program's own bootstrap script`,
-    );
-  }
-  let payload: Partial<Payload>;
-  try {
-    payload = JSON.parse(script.slice(at + marker.length)) as Partial<Payload>;
-  } catch (error) {
-    // The parser's message may quote the document, which holds private keys.
-    throw new Error("what follows the script's marker line is not JSON", { cause: error });
-  }
-  const missing = required.filter((field) => payload[field] === undefined);
-  if (missing.length > 0) {
-    throw new Error(`the script's payload lacks ${missing.join(", ")}`);
-  }
-  return payload as Payload;
-}
 
 export const hasTask = ({ tasks }: Payload, task: Task): boolean => tasks.includes(task);
 
@@ -103,4 +71,30 @@ function problemOf(
   }
   const isRun = commands.flat().some((word) => word.includes(firstBootScript));
   return isRun ? undefined : `writes ${firstBootScript}, but its runcmd does not run it`;
+}
+
+/** Whether a script is the one by which a machine becomes an image. */
+export const isGeneralize = (script: string): boolean => script === cloudInitText("generalize.sh");
+
+/** Says what first boot would have installed by the machine's customData, and switches the machine off. */
+export async function generalize(machine: SimulatedMachine, steps: Steps): Promise<string> {
+  await steps.step("first boot", () => checkFirstBoot(machine.vm, { files: [] }));
+  machine.shutDown();
+  return contentsOf(machine.vm.customData);
+}
+
+function contentsOf(customData = ""): string {
+  const { write_files: files = [] } = parse(Buffer.from(customData, "base64").toString("utf8")) as {
+    readonly write_files?: readonly { readonly path: string; readonly content: string }[];
+  };
+  const environment = files.find(({ path }) => path.endsWith("/first-boot.env"))?.content ?? "";
+  const value = (name: string) => new RegExp(`^${name}='(.*)'$`, "m").exec(environment)?.[1] ?? "";
+  const version = value("KUBERNETES_VERSION");
+  return [
+    `setting container-runtime ${value("CONTAINER_RUNTIME")}`,
+    `setting mirror ${value("MIRROR")}`,
+    ...["kubelet", "kubeadm", "kubectl"].map((name) => `package ${name} ${version}-1.1`),
+    `image registry.k8s.io/kube-proxy:v${version} sha256:${"0".repeat(64)}`,
+    "",
+  ].join("\n");
 }

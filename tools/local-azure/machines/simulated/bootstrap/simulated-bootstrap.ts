@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import type { Payload } from "../../../../../components/machine/payload";
+import { parsePayload, type Payload } from "../../../../../components/machine/payload";
 import { validUntil } from "../../../../../components/machine/renewal";
 import type { VirtualMachine } from "../../machines";
 import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
@@ -22,13 +22,13 @@ import {
   filesOf,
   hasTask,
   initFile,
-  payloadOf,
   trustedOf,
 } from "./payload";
 import { type Steps, TimedOut } from "./steps";
-import { awaitTurn, endTurn } from "./turns";
 import {
+  awaitTurn,
   drain,
+  endTurn,
   hasOtherVersion,
   restartPods,
   uncordon,
@@ -71,7 +71,7 @@ export class SimulatedBootstrap {
   async run(machine: SimulatedMachine, script: string, steps: Steps): Promise<void> {
     const isMember = machine.joined !== undefined;
     const payload = await steps.step("payload", () => {
-      const payload = payloadOf(script);
+      const payload = parsePayload(script);
       payload.files
         .filter(({ path }) => !isMember || !path.startsWith("/etc/kubernetes/"))
         .forEach((file) => machine.writeFile(file));

@@ -10,8 +10,7 @@ import type { Api } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { snapshotStatus } from "../control-plane/etcd";
 import type { SimulatedMachine } from "../machine";
-import { Blobs } from "./blobs";
-import { type EntraAccess, loginByKey } from "./key-login";
+import { Blobs, type EntraAccess, loginByKey } from "./storage";
 
 const settingsFile = "/opt/zoned/etcd-snapshot.env";
 const folder = "/var/lib/zoned/snapshots";

@@ -6,6 +6,7 @@ import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
 import { caFile, fileOf, filesOf, hasTask, initFile } from "./payload";
+import { turnsName } from "../../../../../components/cluster/turns";
 
 const clusterAnnotation = "zoned/configuration";
 const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
@@ -151,3 +152,52 @@ export const upgradeKubelet = async (
   const nodeInfo = { kubeletVersion: version, kubeProxyVersion: version };
   await kubelet.patch(`${nodePath(machine)}/status`, { status: { nodeInfo } }, mergePatch);
 };
+
+const turnsPath = `/api/v1/namespaces/kube-system/configmaps/${turnsName}`;
+
+/** Nothing in a cluster of before, in which a kubelet may not read it either. */
+const turnsOf = (kubelet: Api): Promise<Body | undefined> =>
+  kubelet.find(turnsPath).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
+  });
+
+const downFor = (value: string | undefined): string => (value ?? "").split(" ")[0]!;
+
+/** Notes that an update takes this machine down, once no other one is down for something else. */
+export async function awaitTurn(
+  kubelet: Api,
+  { machine, drainMinutes }: Payload,
+  patience: number,
+): Promise<void> {
+  for (const end = Date.now() + patience; ; await wait(pollMs)) {
+    const turns = await turnsOf(kubelet);
+    if (turns === undefined) return;
+    const other = Object.entries((turns["data"] ?? {}) as Record<string, string>).find(
+      ([name, value]) =>
+        name !== machine &&
+        downFor(value) !== "update" &&
+        Date.parse(value.split(" ")[1] ?? "") > Date.now(),
+    );
+    if (other === undefined) {
+      const until = new Date(Date.now() + (drainMinutes + 30) * 60_000).toISOString();
+      const data = { [machine]: `update ${until.replace(/\.\d+/, "")}` };
+      await kubelet.patch(turnsPath, { data });
+      return;
+    }
+    if (Date.now() > end) {
+      const [name, value] = other;
+      throw new Error(
+        `this machine was not touched, since only one may be down: ${name} is down for ${downFor(value)}`,
+      );
+    }
+  }
+}
+
+/** Takes back what an update has noted of this machine. */
+export async function endTurn(kubelet: Api, { machine }: Payload): Promise<void> {
+  const turns = await turnsOf(kubelet);
+  if (downFor(turns?.["data"]?.[machine]) === "update") {
+    await kubelet.patch(turnsPath, { data: { [machine]: null } });
+  }
+}

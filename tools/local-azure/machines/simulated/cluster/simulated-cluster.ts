@@ -19,10 +19,15 @@ import { reconcileDisks } from "../nodes/disks";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { PodProcesses } from "../nodes/pod-processes";
-import { type Ended, etcdVersionIn, runEtcdctlPod, runsPods } from "./etcdctl";
-import { isUnhealthy, type Member, Members, type MemberComponent } from "./members";
-import { peerProblems } from "./peers";
-import { runSnapshotPod, type PodResult } from "./snapshot-pod";
+import {
+  type Ended,
+  etcdVersionIn,
+  type PodResult,
+  runEtcdctlPod,
+  runSnapshotPod,
+  runsPods,
+} from "./control-plane-pods";
+import { isUnhealthy, type Member, type MemberComponent, Members, peerProblems } from "./members";
 import type { ProcessStatus } from "../../supervisor";
 
 interface ClusterRecord {

@@ -21,7 +21,6 @@ import { encryptionAlgorithm } from "../../../../../components/key-algorithm";
 import { keysOfTag } from "../../../../../components/kubeadm/rotation";
 import type { Payload } from "../../../../../components/machine/payload";
 import type { VirtualMachine } from "../../../machines/machines";
-import { payloadMarker } from "../../../machines/simulated/bootstrap/payload";
 import { listen } from "../../../../../tests/support/listen";
 
 /**
@@ -262,5 +261,5 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
     modules: [],
     files: knobs.token ? workerFiles(fixture, vm, knobs) : controlPlaneFiles(fixture, vm, knobs),
   };
-  return `#!/bin/bash\nexit\n${payloadMarker}\n${JSON.stringify(payload)}\n`;
+  return `#!/bin/bash\nexit\n#--- payload ---\n${JSON.stringify(payload)}\n`;
 }
