@@ -9,13 +9,13 @@ import { installOwnPrograms, useOwnPrograms } from "../local-azure/machines/own-
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
 import {
   apiNameIn,
+  followMachines,
   type MachineOutput,
   machineTable,
   nodesOf,
   reachableHere,
 } from "../local-azure/rehearsal/cluster-view";
 import { choosePlugins } from "../local-azure/rehearsal/choose-plugins";
-import { followMachines } from "../local-azure/rehearsal/machine-steps";
 import { Rehearsal } from "../local-azure/rehearsal/rehearsal";
 import { stackSettings } from "../local-azure/rehearsal/stack-config";
 import { defaultState, lockFolder, takeFolder } from "../local-azure/rehearsal/state-folder";

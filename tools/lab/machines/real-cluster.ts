@@ -18,11 +18,11 @@ import { defaultScale } from "../../local-azure/machines/qemu/sizes";
 import type { Body } from "../../local-azure/machines/simulated/api";
 import {
   apiNameIn,
+  followMachines,
   type MachineOutput,
   reachableHere,
 } from "../../local-azure/rehearsal/cluster-view";
 import { imagesOf } from "../../local-azure/registries/registry-service";
-import { followMachines } from "../../local-azure/rehearsal/machine-steps";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { stackSettings } from "../../local-azure/rehearsal/stack-config";
 import { takeFolder } from "../../local-azure/rehearsal/state-folder";

@@ -5,10 +5,9 @@ import { Clock } from "./durations";
 import { Breakpoints } from "./faults/breakpoints";
 import { errorOf, Fault, Faults, Method } from "./faults/faults";
 import { ArmId, parseId } from "./resources/ids";
-import { subResourceOf } from "./resources/sub-resources";
 import { Body } from "./resources/resource";
 import { ResourceType, Running } from "./types/resource-type";
-import { typeOf } from "./types/types";
+import { subResourceOf, typeOf } from "./types/types";
 
 export interface Outcome {
   /** HTTP status of the answer. */

@@ -3,8 +3,8 @@ import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 import { apiPort } from "../../../components/api-server";
-import { loginHost } from "../entra/login-host";
 import type { Address } from "./attachment";
+import { loginHost } from "../arm/resources/ids";
 
 interface Served {
   readonly port: number;

@@ -10,7 +10,6 @@ import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
-import { publicDocuments } from "../entra/public-document";
 import { TokenService } from "../entra/token-service";
 import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
@@ -21,6 +20,7 @@ import { RegistryService } from "../registries/registry-service";
 import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { operationsOf } from "./operation-log";
+import { publicDocuments } from "../entra/assertion";
 
 export interface LocalAzureOptions {
   /** State folder. */

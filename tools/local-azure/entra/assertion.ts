@@ -2,7 +2,18 @@ import { createPublicKey, verify } from "node:crypto";
 
 import type { Resource } from "../arm/resources/resource";
 import type { CredentialBody } from "../arm/types/authorization/federated-identity-credential";
-import { Refusal } from "./refusal";
+import { jsonRequest } from "../json-request";
+
+/** Why Entra gives no token, by the number that its documentation has it under. */
+export class Refusal extends Error {
+  constructor(
+    readonly number: number,
+    message: string,
+    readonly error: "invalid_client" | "invalid_request" | "invalid_resource" = "invalid_client",
+  ) {
+    super(`AADSTS${number}: ${message}`);
+  }
+}
 
 /** Reads a document that anybody may read, as JSON. */
 export type ReadDocument = (url: string) => Promise<unknown>;
@@ -110,3 +121,16 @@ async function keyOf(issuer: string, kid: string | undefined, read: ReadDocument
   }
   return createPublicKey({ key: key as never, format: "jwk" });
 }
+
+/** Reads from the Blob service on this port, as anybody does, by a document's address on Azure. */
+export const publicDocuments =
+  (blobPort: number, authority: string): ReadDocument =>
+  async (url) => {
+    const { host, hostname: servername, pathname: path } = new URL(url);
+    const { status, body } = await jsonRequest({
+      ...{ host: "127.0.0.1", port: blobPort, path, servername, ca: authority },
+      headers: { host },
+    });
+    if (status !== 200) throw new Error(`${url} answers ${status}`);
+    return body;
+  };

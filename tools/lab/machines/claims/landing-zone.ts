@@ -5,8 +5,8 @@ import {
   firewallAuthority,
   firewallLog,
   firewallLogin,
+  type Passage,
 } from "../../../local-azure/machines/qemu/network/firewall-process";
-import type { Passage } from "../../../local-azure/machines/qemu/network/firewall-proxy";
 import { mirrorAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { firewall } from "../../../local-azure/machines/qemu/network/ruleset";
 import { nextPatch } from "../../../programs/releases";

@@ -1,3 +1,5 @@
+/** Entra's name. */
+export const loginHost = "login.microsoftonline.com";
 /**
  * The account of the local Azure. Its ids are constant, so that runs can be compared.
  */

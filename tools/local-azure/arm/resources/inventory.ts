@@ -1,8 +1,8 @@
-import { etagOf, hasEtag, withEtag } from "./etags";
+import { createHash } from "node:crypto";
 import { keyOf, parseId } from "./ids";
-import { SubResourceId, subResourceOf } from "./sub-resources";
 import { Body, Ledger, Reference, Resource } from "./resource";
-import { typeOf } from "../types/types";
+import { SubResourceId, subResourceOf, typeOf } from "../types/types";
+import { nestedIn, ResourceType } from "../types/resource-type";
 
 /**
  * All resources, indexed by id, by parent, by type and by the resources that refer to them.
@@ -143,4 +143,29 @@ function add(index: Map<string, Set<string>>, indexKey: string, key: string): vo
   const set = index.get(indexKey);
   if (set) set.add(key);
   else index.set(indexKey, new Set([key]));
+}
+
+/** The etag of a resource in this condition: any write to it or to what it shows changes it. */
+function etagOf(shown: Body, { type, changed }: Resource): string {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([shown, changed]))
+    .digest("hex");
+  if (!isOfNetwork(type)) return `"${digest.slice(0, 8)}"`;
+  return `W/"${digest.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5")}"`;
+}
+
+const isOfNetwork = (type: string): boolean => type.startsWith("Microsoft.Network/");
+
+const hasEtag = ({ type }: Resource): boolean =>
+  isOfNetwork(type) || type === "Microsoft.Compute/virtualMachines";
+
+/** The parts of a resource of Network have its etag. */
+function withEtag(type: ResourceType, body: Body, etag: string): Body {
+  if (!isOfNetwork(type.type)) return { ...body, etag };
+  const lists = nestedIn(type).flatMap((path) => /^(\w+)\[\]$/.exec(path)?.[1] ?? []);
+  const parts = lists.flatMap((list) => {
+    const elements = body[list] as Body[] | undefined;
+    return elements === undefined ? [] : [[list, elements.map((one) => ({ ...one, etag }))]];
+  });
+  return { ...body, ...(Object.fromEntries(parts) as Body), etag };
 }

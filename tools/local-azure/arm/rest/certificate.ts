@@ -1,9 +1,9 @@
 import { join } from "node:path";
 
 import { authorityIn } from "../../authority";
-import { loginHost } from "../../entra/login-host";
 import { registryDomain } from "../types/containerregistry/registry";
 import { blobDomain } from "../types/storage/storage-account";
+import { loginHost } from "../resources/ids";
 
 /** What the REST API identifies itself with over TLS. */
 export interface Certificate {

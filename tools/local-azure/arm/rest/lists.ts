@@ -2,9 +2,8 @@ import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { ArmId, isWithin, parseId } from "../resources/ids";
-import { subResourceOf } from "../resources/sub-resources";
 import { Body, Resource, withoutUndefined } from "../resources/resource";
-import { typeOf } from "../types/types";
+import { subResourceOf, typeOf } from "../types/types";
 import { toArm } from "./shape";
 
 /** Types of Azure of which the local one has none, and whose empty lists clients ask for. */

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
-import { machineMetadata } from "../../machines/qemu/network/machine-metadata";
 import type { MachineMetadata } from "../../machines/qemu/network/metadata";
 import { metadataAddress } from "../../machines/qemu/network/namespaces";
 import type { View } from "../resources/resource";
+import { machineMetadata } from "../../machines/qemu/network/network-view";
 
 /**
  * What the environment of a process has in it that stands for one on this machine. The metadata

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 
 import { answerMetadata } from "../../machines/qemu/network/metadata";
-import { AzureError, ConnectionLost } from "../azure-error";
+import { AzureError, ConnectionLost, refuse } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Body } from "../resources/resource";
 import { type Answer, ArmApi } from "./arm";
@@ -10,7 +10,6 @@ import type { Certificate } from "./certificate";
 import { control, Hooks } from "./control";
 import { serveBoth, type Served } from "./listener";
 import { isForMetadata, machineAsking } from "./metadata-proxy";
-import { endpoints } from "./endpoints";
 
 /** Serves Resource Manager's REST API on 127.0.0.1, and the control API under /local. */
 export async function serveRest(
@@ -112,4 +111,39 @@ function send(response: ServerResponse, { status, body, headers }: Answer, metho
     ...(text !== undefined && { "content-type": "application/json; charset=utf-8" }),
   });
   response.end(text);
+}
+
+/**
+ * What clients find a cloud's other addresses by. Until 2022 a list of clouds, by whose names they
+ * choose one; since then the one that was asked.
+ */
+export function endpoints(origin: string, version: string | null): unknown {
+  if (version === null || version === "") {
+    throw refuse(
+      "MissingApiVersionParameter",
+      "The api-version query parameter (?api-version=) is required for all requests.",
+    );
+  }
+  const arm = {
+    name: "AzureCloud",
+    portal: "https://portal.azure.com",
+    authentication: {
+      loginEndpoint: "https://login.microsoftonline.com/",
+      audiences: ["https://management.core.windows.net/", "https://management.azure.com/"],
+      tenant: "common",
+      identityProvider: "AAD",
+    },
+    graph: "https://graph.windows.net/",
+    graphAudience: "https://graph.windows.net/",
+    // Of its token azure-native reads who has logged in.
+    microsoftGraphResourceId: "https://graph.microsoft.com/",
+    resourceManager: `${origin}/`,
+    suffixes: {
+      acrLoginServer: "azurecr.io",
+      keyVaultDns: "vault.azure.net",
+      sqlServerHostname: "database.windows.net",
+      storage: "core.windows.net",
+    },
+  };
+  return version < "2022" ? [arm] : arm;
 }

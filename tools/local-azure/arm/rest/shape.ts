@@ -1,9 +1,8 @@
 import { ArmId, groupType } from "../resources/ids";
-import { subResourceOf } from "../resources/sub-resources";
 import { Body } from "../resources/resource";
 import { nestedIn } from "../types/resource-type";
 import { schemaOf } from "../types/schema";
-import { typeOf } from "../types/types";
+import { subResourceOf, typeOf } from "../types/types";
 
 /** Properties that ARM has beside `properties`. */
 const envelope = new Set([

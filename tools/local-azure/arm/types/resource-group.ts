@@ -1,6 +1,6 @@
 import { conflict } from "../azure-error";
 import { groupType } from "../resources/ids";
-import { Accepted, Put, ResourceType } from "./resource-type";
+import { ResourceType } from "./resource-type";
 import { checkedLocation } from "../subscription/regions";
 
 type ResourceGroupBody = {
@@ -17,7 +17,7 @@ export const resourceGroup: ResourceType<ResourceGroupBody> = {
   forceNew: ["location"],
   name: /^[-\w.()]{0,89}[-\w()]$/,
 
-  accept({ id, body, old }: Put<ResourceGroupBody>): Accepted<ResourceGroupBody> {
+  accept({ id, body, old }) {
     const location = checkedLocation(body.location, "resource group");
     if (old && old.body.location !== location) {
       throw conflict(

@@ -33,6 +33,7 @@ import { resourceGroup } from "./resource-group";
 import { blobContainer } from "./storage/blob-container";
 import { blobService } from "./storage/blob-service";
 import { storageAccount } from "./storage/storage-account";
+import { ArmId, parseId } from "../resources/ids";
 
 /** Every type that the local Azure supports. */
 export const resourceTypes: readonly ResourceType[] = [
@@ -78,3 +79,23 @@ const byToken = new Map(resourceTypes.map((type) => [type.token, type]));
 export const typeOf = (type: string): ResourceType | undefined => byType.get(type.toLowerCase());
 
 export const typeOfToken = (token: string): ResourceType | undefined => byToken.get(token);
+
+/** A sub-resource: it has an id but changes with its parent, such as a load balancer's pool. */
+export interface SubResourceId {
+  readonly owner: ArmId;
+  readonly ownerType: ResourceType;
+  /** The list of the owner that it is in. */
+  readonly list: string;
+  readonly name: string;
+}
+
+export function subResourceOf(id: ArmId | undefined): SubResourceId | undefined {
+  const owner = id && parseId(id.parent);
+  const ownerType = owner && typeOf(owner.type);
+  const list = ownerType?.subResources?.find((name) =>
+    id!.type.toLowerCase().endsWith(`/${name.toLowerCase()}`),
+  );
+  return list === undefined
+    ? undefined
+    : { owner: owner!, ownerType: ownerType!, list, name: id!.name };
+}

@@ -15,8 +15,7 @@ import type {
   ServicePorts,
   VirtualMachine,
 } from "../machines";
-import { administratorOf } from "./administrator";
-import { SimulatedCloudProvider } from "./simulated-cloud-provider";
+import { administratorOf, SimulatedCloudProvider } from "./simulated-cloud-provider";
 import { Fabric } from "./network/fabric";
 import { Guest } from "./guest/guest";
 import { leadToResourceManager } from "./guest/resource-manager";

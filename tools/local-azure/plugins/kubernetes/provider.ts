@@ -17,17 +17,15 @@ import {
 import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
 import { Resolve } from "./api/client";
-import { Reachability } from "./api/reachability";
-import { timeoutOf } from "./await/await";
 import { diagnosis } from "./await/diagnosis";
-import { readinessRuleOf } from "./await/readiness";
+import { readinessRuleOf, timeoutOf } from "./await/readiness";
 import { kindOfType, marked, partsOfId, stateOf, text, titleOf } from "./objects";
 import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
-import { checked } from "./operations/check";
+import { checkConfig, checked, diffConfig } from "./operations/check";
 import { deleted } from "./operations/delete";
 import { difference, pruned } from "./operations/diff";
 import { explained } from "./operations/errors";
-import { checkConfig, diffConfig } from "./provider-config";
+import { Reachability } from "./api/dynamic-client";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),

@@ -1,7 +1,6 @@
 import { badRequest, conflict } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
-import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 export type CredentialBody = { issuer: string; subject: string; audiences: string[] };
 
@@ -17,7 +16,7 @@ export const federatedIdentityCredential: ResourceType<CredentialBody> = {
   // Azure answers a second write of one identity's credentials with 409.
   lock: ({ parent }) => parent,
 
-  accept({ id, body }: Put<CredentialBody>, view: View): Accepted<CredentialBody> {
+  accept({ id, body }, view) {
     const { issuer, subject, audiences } = body;
     if (!/^https:\/\/[^/?#]+[^?#]*$/.test(issuer)) {
       throw badRequest(`The issuer '${issuer}' of '${id.name}' is not an absolute https URL.`);

@@ -1,7 +1,7 @@
 import { conflict, refuse } from "../../azure-error";
 import { ArmId, isWithin, parseId } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 type LockBody = {
   level: string;
@@ -16,7 +16,7 @@ export const managementLock: ResourceType<LockBody> = {
   path: "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
   isStateless: true,
 
-  accept({ id, body }: Put<LockBody>): Accepted<LockBody> {
+  accept({ id, body }) {
     if (!["CanNotDelete", "ReadOnly"].includes(body.level)) {
       throw refuse("InvalidLockLevel", `Lock ${id.name} has the level '${body.level}'.`);
     }

@@ -1,6 +1,5 @@
 import { AzureError, refuse } from "../../azure-error";
-import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { definitionOf } from "./policy-definition";
 
 export type PolicyAssignmentBody = {
@@ -26,7 +25,7 @@ export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
   required: ["policyDefinitionId"],
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
-  accept({ id, body }: Put<PolicyAssignmentBody>, view: View): Accepted<PolicyAssignmentBody> {
+  accept({ id, body }, view) {
     const { policyDefinitionId, enforcementMode = "Default" } = body;
     const definition = definitionOf(policyDefinitionId, view);
     if (definition === undefined) {

@@ -3,7 +3,7 @@ import { builtInPolicies, type PolicyDefinitionBody } from "../../policy/built-i
 import { checkExpression } from "../../policy/expressions";
 import { checkCondition } from "../../policy/rule";
 import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
   token: "azure-native:authorization:PolicyDefinition",
@@ -13,7 +13,7 @@ export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
   required: ["policyRule.if", "policyRule.then.effect"],
   name: /^[^<>*%&:\\?.+/]{1,128}$/,
 
-  accept({ id, body }: Put<PolicyDefinitionBody>): Accepted<PolicyDefinitionBody> {
+  accept({ id, body }) {
     const { policyRule, mode = "Indexed" } = body;
     try {
       if (!/^(all|indexed)$/i.test(mode)) throw new Error(`its mode is '${mode}'`);

@@ -1,7 +1,7 @@
 import { AzureError, refuse } from "../../azure-error";
 import { isWithin, keyOf, parseId } from "../../resources/ids";
 import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 type PolicyExemptionBody = {
   readonly policyAssignmentId: string;
@@ -18,7 +18,7 @@ export const policyExemption: ResourceType<PolicyExemptionBody> = {
   path: "/{scope}/providers/Microsoft.Authorization/policyExemptions/{policyExemptionName}",
   isStateless: true,
 
-  accept({ id, body }: Put<PolicyExemptionBody>, view: View): Accepted<PolicyExemptionBody> {
+  accept({ id, body }, view) {
     const { policyAssignmentId, exemptionCategory } = body;
     const assignment = view.find(policyAssignmentId);
     if (assignment === undefined) {

@@ -1,7 +1,7 @@
 import { AzureError, conflict, refuse } from "../../azure-error";
 import { account, isWithin, keyOf } from "../../resources/ids";
-import { Body, Ledger, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Body, Resource, View } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { isReplicated, roleAllows, roleExists, unassign } from "./role-definition";
 
 type RoleAssignmentBody = {
@@ -22,10 +22,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   forceNew: ["principalId"],
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
-  accept(
-    { id, body, old, now, pace }: Put<RoleAssignmentBody>,
-    view: View,
-  ): Accepted<RoleAssignmentBody> {
+  accept({ id, body, old, now, pace }, view) {
     const isKnown = isKnownAt(now, pace);
     const role = (one: RoleAssignmentBody) => one.roleDefinitionId.split("/").at(-1)!.toLowerCase();
     if (old && (old.body.principalId !== body.principalId || role(old.body) !== role(body))) {
@@ -87,8 +84,7 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   notFound: ({ name }) =>
     new AzureError(404, "RoleAssignmentNotFound", `The role assignment '${name}' is not found.`),
 
-  deleted: ({ body }: Resource<RoleAssignmentBody>, ledger: Ledger, now: Date) =>
-    unassign(body.roleDefinitionId, ledger, now),
+  deleted: ({ body }, ledger, now) => unassign(body.roleDefinitionId, ledger, now),
 };
 
 /** Whether all of Azure knows a thing by now. */

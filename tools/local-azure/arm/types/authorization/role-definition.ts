@@ -1,7 +1,7 @@
 import { AzureError, refuse } from "../../azure-error";
 import { account, keyOf } from "../../resources/ids";
 import { Body, Ledger, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 type RoleDefinitionBody = {
   roleName?: string;
@@ -34,10 +34,7 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   isStateless: true,
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 
-  accept(
-    { id, body, old, now }: Put<RoleDefinitionBody>,
-    view: View,
-  ): Accepted<RoleDefinitionBody> {
+  accept({ id, body, old, now }, view) {
     if (!body.roleName || !body.assignableScopes?.length || !body.permissions?.length) {
       throw refuse(
         "InvalidRoleDefinition",
@@ -75,12 +72,7 @@ export const roleDefinition: ResourceType<RoleDefinitionBody> = {
       `The specified role definition with ID '${name.replaceAll("-", "")}' does not exist.`,
     ),
 
-  mayDelete(
-    { id, hidden }: Resource<RoleDefinitionBody>,
-    view: View,
-    now: Date,
-    pace: number,
-  ): void {
+  mayDelete({ id, hidden }, view, now, pace) {
     const name = id.split("/").at(-1)!.toLowerCase();
     const used = view
       .ofType("Microsoft.Authorization/roleAssignments")

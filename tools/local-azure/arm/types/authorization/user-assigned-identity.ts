@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { account } from "../../resources/ids";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 type IdentityBody = {
   location: string;
@@ -18,7 +18,7 @@ export const userAssignedIdentity: ResourceType<IdentityBody> = {
   forceNew: ["location"],
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,127}$/,
 
-  accept: ({ body, old }: Put<IdentityBody>): Accepted<IdentityBody> => ({
+  accept: ({ body, old }) => ({
     body: {
       ...body,
       tenantId: account.tenantId,

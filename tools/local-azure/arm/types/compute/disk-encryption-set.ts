@@ -8,7 +8,7 @@ import {
 } from "../../azure-error";
 import { account } from "../../resources/ids";
 import type { Reference, View } from "../../resources/resource";
-import type { Accepted, Put, ResourceType, Right } from "../resource-type";
+import type { ResourceType, Right } from "../resource-type";
 
 export type DiskEncryptionSetBody = {
   location: string;
@@ -34,7 +34,7 @@ export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
   readOnly: ["identity.principalId", "identity.tenantId"],
   name: /^[A-Za-z0-9_-]{1,80}$/,
 
-  accept({ body, old }: Put<DiskEncryptionSetBody>): Accepted<DiskEncryptionSetBody> {
+  accept({ body, old }) {
     const { encryptionType = old?.body.encryptionType ?? customerKey, identity } = body;
     if (!encryptionTypes.includes(encryptionType)) {
       throw invalidParameter(

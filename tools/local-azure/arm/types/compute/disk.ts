@@ -7,9 +7,9 @@ import {
   propertyChangeNotAllowed,
 } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
-import { Body, Reference, Resource, View } from "../../resources/resource";
+import { Body, Resource, View } from "../../resources/resource";
 import { hasDisks, isInEveryZone } from "../../subscription/skus";
-import { Accepted, Put, ResourceType, Right } from "../resource-type";
+import { ResourceType, Right } from "../resource-type";
 import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
 import { powerOf } from "./power";
 
@@ -38,10 +38,9 @@ export const disk: ResourceType<DiskBody> = {
   name: /^[A-Za-z0-9_.-]{1,80}$/,
   linkedRights: rightsToDisks,
 
-  references: ({ encryption }: DiskBody, id): Reference[] =>
-    referenceToSet(id, encryption?.diskEncryptionSetId),
+  references: ({ encryption }, id) => referenceToSet(id, encryption?.diskEncryptionSetId),
 
-  accept({ body, old, now }: Put<DiskBody>, view: View): Accepted<DiskBody> {
+  accept({ body, old, now }, view) {
     const { sku: { name: skuName = "Standard_LRS" } = {} } = body;
     if (!hasDisks(skuName, body.location)) {
       throw invalidParameter(`SKU ${skuName} is not available.`, "sku");
@@ -96,7 +95,7 @@ export const disk: ResourceType<DiskBody> = {
     return { body: filled as DiskBody };
   },
 
-  mayDelete({ id, body }: Resource<DiskBody>): void {
+  mayDelete({ id, body }) {
     if (body.managedBy === undefined) return;
     throw operationNotAllowed(`Disk ${id.split("/").at(-1)} is attached to VM ${body.managedBy}.`);
   },

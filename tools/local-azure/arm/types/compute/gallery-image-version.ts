@@ -12,7 +12,7 @@ import {
 import { keyOf, parseId } from "../../resources/ids";
 import type { Resource, View } from "../../resources/resource";
 import { checkedLocation, displayName, normalLocation } from "../../subscription/regions";
-import type { Accepted, Put, ResourceType, Running } from "../resource-type";
+import type { ResourceType } from "../resource-type";
 import { type VersionBody, versionType } from "./gallery";
 import { type DefinitionBody, featureOf } from "./gallery-image";
 import { marketplaceGb } from "./machine-image";
@@ -31,7 +31,7 @@ export const galleryImageVersion: ResourceType<VersionBody> = {
   patches: "inputs",
   name: /^(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})$/,
 
-  accept({ id, body, old, now }: Put<VersionBody>, view: View): Accepted<VersionBody> {
+  accept({ id, body, old, now }, view) {
     const { name } = id;
     if (name.split(".").some((number) => Number(number) > 2 ** 31 - 1)) {
       throw invalidParameter(
@@ -65,14 +65,14 @@ export const galleryImageVersion: ResourceType<VersionBody> = {
   },
 
   /** The machine that it is made of may be deleted once it is there. */
-  async run({ resource, old, ledger, machines }: Running<VersionBody>): Promise<void> {
+  async run({ resource, old, ledger, machines }) {
     const source = ledger.find(sourceOf(resource.body) ?? "");
     const isMade = old !== undefined && old.body.provisioningState !== "Failed";
     if (isMade || source === undefined || !isMachine(source)) return;
     await machines.capture(machineOf(source, ledger), resource.id);
   },
 
-  interrupted: ({ body }: Resource<VersionBody>) => void (body.provisioningState = "Failed"),
+  interrupted: ({ body }) => void (body.provisioningState = "Failed"),
 };
 
 const sourceOf = ({ storageProfile: { source } = {} }: VersionBody): string | undefined =>

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 
 import { conflict, invalidParameter, propertyChangeNotAllowed } from "../../azure-error";
-import type { View } from "../../resources/resource";
-import type { Accepted, Put, ResourceType } from "../resource-type";
+import type { ResourceType } from "../resource-type";
 import { checkEmpty, definitionType, versionType } from "./gallery";
 
 export type DefinitionBody = {
@@ -47,7 +46,7 @@ export const galleryImage: ResourceType<DefinitionBody> = {
   patches: "inputs",
   name: /^[A-Za-z0-9]([A-Za-z0-9._-]{0,78}[A-Za-z0-9])?$/,
 
-  accept({ id, body, old }: Put<DefinitionBody>, view: View): Accepted<DefinitionBody> {
+  accept({ id, body, old }, view) {
     const filled = { hyperVGeneration: "V1", architecture: "x64", ...body };
     for (const [property, known] of Object.entries(choices)) {
       const value = filled[property as keyof typeof choices]!;

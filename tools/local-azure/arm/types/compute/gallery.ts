@@ -1,7 +1,7 @@
 import { conflict } from "../../azure-error";
 import type { Resource, View } from "../../resources/resource";
 import { normalLocation } from "../../subscription/regions";
-import type { Accepted, Put, ResourceType } from "../resource-type";
+import type { ResourceType } from "../resource-type";
 
 export const galleryType = "Microsoft.Compute/galleries";
 export const definitionType = `${galleryType}/images`;
@@ -53,7 +53,7 @@ export const gallery: ResourceType = {
   patches: "inputs",
   name: /^[A-Za-z0-9]([A-Za-z0-9._]{0,78}[A-Za-z0-9])?$/,
 
-  accept: ({ id, body }: Put): Accepted => ({
+  accept: ({ id, body }) => ({
     body: {
       ...body,
       identifier: { uniqueName: `${id.subscription}-${id.name.toUpperCase()}` },

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { propertyChangeNotAllowed } from "../../azure-error";
-import { Reference, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { rightsToDisks, sourceOf } from "./disk";
 import { encryptionBy, referenceToSet } from "./disk-encryption-set";
 
@@ -25,10 +24,9 @@ export const snapshot: ResourceType<SnapshotBody> = {
   name: /^[A-Za-z0-9_.-]{1,80}$/,
   linkedRights: rightsToDisks,
 
-  references: ({ encryption }: SnapshotBody, id): Reference[] =>
-    referenceToSet(id, encryption?.diskEncryptionSetId),
+  references: ({ encryption }, id) => referenceToSet(id, encryption?.diskEncryptionSetId),
 
-  accept({ body, old, now }: Put<SnapshotBody>, view: View): Accepted<SnapshotBody> {
+  accept({ body, old, now }, view) {
     const { sourceResourceId } = body.creationData;
     if (old && old.body.creationData.sourceResourceId !== sourceResourceId) {
       throw propertyChangeNotAllowed("creationData.sourceResourceId");

@@ -13,7 +13,7 @@ import {
 } from "../../azure-error";
 import { ArmId, keyOf, parseId } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType, Running } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { powerOf } from "./power";
 import { machineOf } from "./virtual-machine";
 import { MachineBody } from "./virtual-machine-validation";
@@ -42,7 +42,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
   path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
   readOnly: ["instanceView"],
 
-  accept({ id, body, old }: Put<ExtensionBody>, view: View): Accepted<ExtensionBody> {
+  accept({ id, body, old }, view) {
     for (const property of ["publisher", "type", "typeHandlerVersion"] as const) {
       if (!body[property]) throw missingParameter(property);
       if (property !== "typeHandlerVersion" && old && old.body[property] !== body[property]) {
@@ -81,14 +81,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
   /**
    * Runs once for each configuration. An equal PUT returns the previous result, also a failure.
    */
-  async run({
-    resource,
-    old,
-    ledger,
-    machines,
-    script,
-    sent,
-  }: Running<ExtensionBody>): Promise<void> {
+  async run({ resource, old, ledger, machines, script, sent }) {
     const isUnchanged =
       old !== undefined && old.hidden["configuration"] === resource.hidden["configuration"];
     if (isUnchanged) {
@@ -112,7 +105,7 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
     resource.hidden["message"] = `Enable succeeded: ${outputOf(result)}`;
   },
 
-  interrupted(resource: Resource<ExtensionBody>): void {
+  interrupted(resource) {
     resource.body.provisioningState = "Failed";
     resource.failure = failure(
       { exitCode: -1, stdout: "", stderr: "the local Azure was stopped while the script ran" },

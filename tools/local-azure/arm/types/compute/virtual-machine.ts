@@ -11,7 +11,7 @@ import {
   View,
   withoutUndefined,
 } from "../../resources/resource";
-import { Accepted, Put, ResourceType, Right, Running } from "../resource-type";
+import { Accepted, Put, ResourceType } from "../resource-type";
 import { imageName } from "../../subscription/images";
 import { imageOf, marketplaceGb, rightToImage } from "./machine-image";
 import { checkNotGeneralized, powerOf } from "./power";
@@ -56,7 +56,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
   zones: { most: 1 },
   name: /^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?$/,
 
-  references(body, id): Reference[] {
+  references(body, id) {
     const to = (target: string, missing: AzureError): Reference => ({
       from: id,
       owner: id,
@@ -83,12 +83,12 @@ export const virtualMachine: ResourceType<MachineBody> = {
     ];
   },
 
-  linkedRights: (body: MachineBody): Right[] => [
+  linkedRights: (body) => [
     ...setsOf(body).flatMap(rightToSet),
     ...rightToImage(body.storageProfile?.imageReference),
   ],
 
-  accept(put: Put<MachineBody>, view: View): Accepted<MachineBody> {
+  accept(put, view) {
     const { id, body, old, now } = put;
     if (old) checkNotGeneralized("update", old);
     checkEncryptionAtHost(body, old, view);
@@ -114,17 +114,12 @@ export const virtualMachine: ResourceType<MachineBody> = {
     return completeMachine(put, view);
   },
 
-  commit(
-    resource: Resource<MachineBody>,
-    ledger: Ledger,
-    now: Date,
-    old?: Resource<MachineBody>,
-  ): void {
+  commit(resource, ledger, now, old) {
     if (old === undefined) createOsDisk(resource, ledger, now);
     attachDataDisks(resource, old, ledger);
   },
 
-  async run({ resource, old, ledger, machines }: Running<MachineBody>): Promise<void> {
+  async run({ resource, old, ledger, machines }) {
     const machine = machineOf(resource, ledger);
     if (old !== undefined && old.body.provisioningState !== "Failed") {
       const isResized = sizeOf(old.body) !== sizeOf(resource.body);
@@ -142,25 +137,25 @@ export const virtualMachine: ResourceType<MachineBody> = {
     }
   },
 
-  failed(resource: Resource<MachineBody>, ledger: Ledger, now: Date): void {
+  failed(resource, ledger, now) {
     for (const nic of nicsOf(resource.body).flatMap(({ id }) => ledger.find(id) ?? [])) {
       reserve(nic, resource.id, now);
     }
   },
 
-  patched: ({ body }: Resource<MachineBody>, sent: Body): Body => {
+  patched: ({ body }, sent) => {
     const { identity } = sent as MachineBody;
     return identity === undefined ? sent : { ...sent, identity: patchedIdentity(body, identity) };
   },
 
-  toInputs(body: Body): Body {
+  toInputs(body) {
     const { identity } = body as MachineBody;
     if (identity?.userAssignedIdentities === undefined) return body;
     const userAssignedIdentities = identitiesOf(body as MachineBody);
     return { ...body, identity: { ...identity, userAssignedIdentities } };
   },
 
-  deleted({ body }: Resource<MachineBody>, ledger: Ledger): void {
+  deleted({ body }, ledger) {
     releaseDisks(body, ledger);
     for (const { id, deleteOption } of nicsOf(body)) {
       if (deleteOption === "Delete") ledger.remove(id);

@@ -1,7 +1,6 @@
 import { conflict, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
-import type { View } from "../../resources/resource";
-import type { Accepted, Put, ResourceType } from "../resource-type";
+import type { ResourceType } from "../resource-type";
 
 export type RegistryBody = {
   location: string;
@@ -29,7 +28,7 @@ export const registry: ResourceType<RegistryBody> = {
   patches: "inputs",
   name: /^[A-Za-z0-9]{5,50}$/,
 
-  accept({ id, body, old, now }: Put<RegistryBody>, view: View): Accepted<RegistryBody> {
+  accept({ id, body, old, now }, view) {
     const namesake = view
       .ofType(registryType)
       .some(

@@ -1,14 +1,7 @@
 import { invalidReference, refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
-import {
-  Body,
-  Ledger,
-  Reference,
-  Resource,
-  View,
-  withoutUndefined,
-} from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Body, Ledger, View, withoutUndefined } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { guidOf, networkName, SubResource, Ref, withIds } from "./common";
 import {
   checkRules,
@@ -62,7 +55,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   ],
   name: networkName,
 
-  references: ({ frontendIPConfigurations }, id): Reference[] =>
+  references: ({ frontendIPConfigurations }, id) =>
     (frontendIPConfigurations ?? []).flatMap(
       ({ name, publicIPAddress, subnet, privateIPAddress }) => {
         const from = subResourceId(id, "frontendIPConfigurations", name);
@@ -77,7 +70,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
       },
     ),
 
-  accept({ id, body, old }: Put<LoadBalancerBody>, view: View): Accepted<LoadBalancerBody> {
+  accept({ id, body, old }, view) {
     const sku = body.sku?.name ?? "Basic";
     if (old && (old.body.sku?.name ?? "Basic") !== sku) {
       throw refuse(
@@ -109,7 +102,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
     };
   },
 
-  shown({ id, body }, view: View): Body {
+  shown({ id, body }, view) {
     const rulesWith = (
       subResource: string,
       read: (rule: LoadBalancingRule) => (Ref | undefined)[],
@@ -159,7 +152,7 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
   },
 
   // Azure deletes a load balancer that has machines in its pools, and removes them from the pools.
-  deleted({ id, body }: Resource<LoadBalancerBody>, ledger: Ledger): void {
+  deleted({ id, body }, ledger) {
     for (const { name } of body.backendAddressPools ?? []) {
       const pool = subResourceId(id, "backendAddressPools", name);
       for (const { owner } of [...ledger.referrers(pool)]) removeFromPool(owner, pool, ledger);

@@ -1,6 +1,6 @@
 import { refuse } from "../../azure-error";
-import { Body, View, withoutUndefined } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { withoutUndefined } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
 import { guidOf, networkName, Ref, referencesTo, referrersOfType } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
@@ -22,7 +22,7 @@ export const natGateway: ResourceType<NatGatewayBody> = {
 
   references: ({ publicIpAddresses }, id) => referencesTo(id, publicIpAddresses),
 
-  accept({ id, body, old }: Put<NatGatewayBody>, view: View): Accepted<NatGatewayBody> {
+  accept({ id, body, old }, view) {
     if (body.sku?.name !== "Standard") {
       throw refuse(
         "InvalidRequestFormat",
@@ -52,7 +52,7 @@ export const natGateway: ResourceType<NatGatewayBody> = {
     return { body: { idleTimeoutInMinutes: minutes, ...body, ...guidOf(old?.body) } };
   },
 
-  shown: ({ id }, view: View): Body =>
+  shown: ({ id }, view) =>
     withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
 
   inUse: (id, subnets) =>

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 
 import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
-import { Body, Reference, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Body, Resource } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { guidOf, networkName, referencesTo, SubResource, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./subnet";
@@ -39,7 +39,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   ],
   name: networkName,
 
-  references: ({ ipConfigurations, networkSecurityGroup }, id): Reference[] => [
+  references: ({ ipConfigurations, networkSecurityGroup }, id) => [
     ...referencesTo(id, [networkSecurityGroup]),
     ...(ipConfigurations ?? []).flatMap(
       ({ name, subnet, publicIPAddress, privateIPAddress, loadBalancerBackendAddressPools }) => {
@@ -55,7 +55,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
     ),
   ],
 
-  accept({ id, body, old }: Put<NetworkInterfaceBody>, view: View): Accepted<NetworkInterfaceBody> {
+  accept({ id, body, old }, view) {
     const wanted = body.ipConfigurations ?? [];
     if (wanted.length === 0) {
       throw refuse(
@@ -118,7 +118,7 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   },
 
   // Azure assigns the MAC address when the interface is attached to a machine.
-  shown({ id }, view: View): Body {
+  shown({ id }, view) {
     const machine = view.referrers(id)[0]?.owner;
     if (machine === undefined) return {};
     const pairs = digest(keyOf(id)).slice(0, 6).toUpperCase().match(/../g) ?? [];

@@ -1,8 +1,7 @@
 import { refuse } from "../../azure-error";
-import { Body, View, withoutUndefined } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
-import { ChildList } from "./child-list";
-import { guidOf, networkName, referrersOfType } from "./common";
+import { withoutUndefined } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
+import { ChildList, guidOf, networkName, referrersOfType } from "./common";
 import {
   checkPrioritiesUnique,
   checkRule,
@@ -28,7 +27,7 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   name: networkName,
   lock: ({ id }) => id,
 
-  accept({ id, body, old }: Put<NetworkSecurityGroupBody>): Accepted<NetworkSecurityGroupBody> {
+  accept({ id, body, old }) {
     const securityRules = body.securityRules ?? [];
     securityRules.forEach((rule) => checkRule(rule, rules.idOf(id.id, rule.name)));
     checkPrioritiesUnique(securityRules);
@@ -48,7 +47,7 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
 
   commit: (resource, ledger, now) => rules.commit(resource, ledger, now),
 
-  shown: ({ id }, view: View): Body =>
+  shown: ({ id }, view) =>
     withoutUndefined({
       securityRules: rules.shown(id, view),
       subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks"),

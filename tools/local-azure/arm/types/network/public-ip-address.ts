@@ -1,7 +1,7 @@
 import { refuse } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import { Body, Resource, View, withoutUndefined } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { checkZonesUnchanged, regions } from "../../subscription/regions";
 import { guidOf, networkName } from "./common";
 
@@ -26,7 +26,7 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
   zones: { most: 3 },
   name: networkName,
 
-  accept({ id, body, old }: Put<PublicIpBody>, view: View): Accepted<PublicIpBody> {
+  accept({ id, body, old }, view) {
     const sku = body.sku?.name ?? "Basic";
     if (sku === "Basic") {
       throw refuse(
@@ -66,7 +66,7 @@ export const publicIpAddress: ResourceType<PublicIpBody> = {
     };
   },
 
-  shown({ id }, view: View): Body {
+  shown({ id }, view) {
     const user = view.referrers(id)[0];
     if (user === undefined) return {};
     const isNat = parseId(user.owner)?.type.toLowerCase().endsWith("natgateways");

@@ -1,6 +1,6 @@
 import { refuse } from "../../azure-error";
-import { Body, View, withoutUndefined } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { withoutUndefined } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { parseRange } from "./addresses";
 import { guidOf, networkName, SubResource, referrersOfType, withIds } from "./common";
 
@@ -19,7 +19,7 @@ export const routeTable: ResourceType<RouteTableBody> = {
   readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],
   name: networkName,
 
-  accept({ id, body, old }: Put<RouteTableBody>): Accepted<RouteTableBody> {
+  accept({ id, body, old }) {
     for (const { addressPrefix, name } of body.routes ?? []) {
       if (/^[A-Za-z]/.test(addressPrefix)) continue;
       parseRange(addressPrefix, `${id.id}/routes/${name}`);
@@ -34,7 +34,7 @@ export const routeTable: ResourceType<RouteTableBody> = {
     };
   },
 
-  shown: ({ id }, view: View): Body =>
+  shown: ({ id }, view) =>
     withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
 
   inUse: (id) =>

@@ -2,8 +2,8 @@ import { Address4, Address6 } from "ip-address";
 
 import { subResourceNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
-import { Body, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Body } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { networkName } from "./common";
 
 export type RuleBody = {
@@ -31,7 +31,7 @@ export const securityRule: ResourceType<RuleBody> = {
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,
 
-  accept({ id, body }: Put<RuleBody>, view: View): Accepted<RuleBody> {
+  accept({ id, body }, view) {
     checkRule(body, id.id);
     const siblings = view
       .children(id.parent, securityRule.type)

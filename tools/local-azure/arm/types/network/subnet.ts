@@ -1,7 +1,7 @@
 import { subResourceNotFound, refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, View, withoutUndefined } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
 import { networkName, Ref, referencesTo } from "./common";
 
@@ -27,7 +27,7 @@ export const subnet: ResourceType<SubnetBody> = {
   references: ({ networkSecurityGroup, routeTable, natGateway }, id) =>
     referencesTo(id, [networkSecurityGroup, routeTable, natGateway]),
 
-  accept({ id, body, old }: Put<SubnetBody>, view: View): Accepted<SubnetBody> {
+  accept({ id, body, old }, view) {
     const ranges = subnetRanges(body, id.id);
     const network = view.find(id.parent);
     const virtualNetworkName = id.names[0]!;
@@ -47,9 +47,9 @@ export const subnet: ResourceType<SubnetBody> = {
     return { body: completeSubnet(body) };
   },
 
-  shown: ({ id }, view: View): Body => withoutUndefined({ ipConfigurations: usersOf(id, view) }),
+  shown: ({ id }, view) => withoutUndefined({ ipConfigurations: usersOf(id, view) }),
 
-  mayDelete: ({ id }, view: View) => checkSubnetUnused(id, view),
+  mayDelete: ({ id }, view) => checkSubnetUnused(id, view),
 };
 
 /** Adds defaults. */

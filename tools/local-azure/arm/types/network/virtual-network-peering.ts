@@ -1,7 +1,7 @@
 import { refuse, subResourceNotFound } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
 import { Body, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { overlap, parseRange } from "./addresses";
 import { networkName, Ref } from "./common";
 
@@ -28,7 +28,7 @@ export const virtualNetworkPeering: ResourceType<PeeringBody> = {
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,
 
-  accept({ id, body }: Put<PeeringBody>, view: View): Accepted<PeeringBody> {
+  accept({ id, body }, view) {
     const remote = body.remoteVirtualNetwork.id ?? "";
     if (view.find(remote) === undefined) {
       throw refuse(
@@ -51,7 +51,7 @@ export const virtualNetworkPeering: ResourceType<PeeringBody> = {
     return { body: { allowVirtualNetworkAccess: true, allowForwardedTraffic: false, ...body } };
   },
 
-  shown({ id, body }, view: View): Body {
+  shown({ id, body }, view) {
     const own = parseId(id)!.parent;
     const remote = body.remoteVirtualNetwork.id ?? "";
     const isAnswered = view

@@ -1,8 +1,6 @@
-import { Body, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { parseRange, Range } from "./addresses";
-import { ChildList } from "./child-list";
-import { guidOf } from "./common";
+import { ChildList, guidOf } from "./common";
 import {
   checkApart,
   checkChange,
@@ -35,7 +33,7 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   name: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}[A-Za-z0-9_]$/,
   lock: ({ id }) => id,
 
-  accept({ id, body, old }: Put<VirtualNetworkBody>, view: View): Accepted<VirtualNetworkBody> {
+  accept({ id, body, old }, view) {
     const space = body.addressSpace.addressPrefixes.map((prefix) => parseRange(prefix, id.id));
     const wanted = body.subnets ?? [];
     const taken: Range[] = [];
@@ -64,12 +62,12 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
 
   commit: (resource, ledger, now) => subnets.commit(resource, ledger, now),
 
-  shown: ({ id }, view: View): Body => ({
+  shown: ({ id }, view) => ({
     subnets: subnets.shown(id, view),
     virtualNetworkPeerings: peeringsOf(id, view),
   }),
 
-  mayDelete({ id }, view: View): void {
+  mayDelete({ id }, view) {
     for (const child of view.children(id, subnet.type)) checkSubnetUnused(child.id, view);
   },
 };

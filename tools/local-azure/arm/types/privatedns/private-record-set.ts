@@ -2,7 +2,7 @@ import { Address4 } from "ip-address";
 
 import { badRequest } from "../../azure-error";
 import { Body } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 
 type RecordSetBody = {
   aRecords?: { ipv4Address?: string }[];
@@ -20,7 +20,7 @@ export const privateRecordSet: ResourceType<RecordSetBody> = {
   isStateless: true,
   name: /^(@|(\*|[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*)$/,
 
-  accept({ id, body }: Put<RecordSetBody>): Accepted<RecordSetBody> {
+  accept({ id, body }) {
     const { aRecords = [], ttl } = body;
     const wrong = aRecords.find(({ ipv4Address = "" }) => !isAddress(ipv4Address));
     if (wrong !== undefined) {

@@ -1,6 +1,6 @@
 import { badRequest, conflict } from "../../azure-error";
-import { Body, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { Resource, View } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { privateRecordSet } from "./private-record-set";
 import { dnsTagName, virtualNetworkLink } from "./virtual-network-link";
 
@@ -29,7 +29,7 @@ export const privateZone: ResourceType<ZoneBody> = {
   // From 2 to 34 labels.
   name: new RegExp(`^(?=.{1,253}$)${label}(\\.${label}){1,33}$`),
 
-  accept({ id, body }: Put<ZoneBody>): Accepted<ZoneBody> {
+  accept({ id, body }) {
     if (reserved.includes(id.name.toLowerCase())) {
       throw badRequest(`The zone '${id.name}' is reserved and cannot be created.`);
     }
@@ -43,7 +43,7 @@ export const privateZone: ResourceType<ZoneBody> = {
     };
   },
 
-  shown({ id }, view: View): Body {
+  shown({ id }, view) {
     const links = linksOf(id, view);
     return {
       // Azure's own record of the zone, SOA, counts.
@@ -55,7 +55,7 @@ export const privateZone: ResourceType<ZoneBody> = {
     };
   },
 
-  mayDelete({ id }, view: View): void {
+  mayDelete({ id }, view) {
     const links = linksOf(id, view);
     if (links.length === 0) return;
     const ids = links.map((one) => `'${one.id.split("/providers/")[1]}'`).join(", ");

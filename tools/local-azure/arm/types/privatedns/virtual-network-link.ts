@@ -1,7 +1,6 @@
 import { badRequest, invalidParameter } from "../../azure-error";
 import { keyOf, parseId } from "../../resources/ids";
-import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { networkName, Ref, referencesTo } from "../network/common";
 
 type LinkBody = {
@@ -26,7 +25,7 @@ export const virtualNetworkLink: ResourceType<LinkBody> = {
 
   references: ({ virtualNetwork }, id) => referencesTo(id, [virtualNetwork]),
 
-  accept({ id, body, old }: Put<LinkBody>, view: View): Accepted<LinkBody> {
+  accept({ id, body, old }, view) {
     const network = keyOf(body.virtualNetwork?.id ?? "");
     if (old && keyOf(old.body.virtualNetwork?.id ?? "") !== network) {
       throw invalidParameter(

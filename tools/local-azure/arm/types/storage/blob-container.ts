@@ -1,7 +1,6 @@
 import { AzureError, conflict } from "../../azure-error";
 import { parseId } from "../../resources/ids";
-import { View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { ResourceType } from "../resource-type";
 import { StorageAccountBody } from "./storage-account";
 
 export type BlobContainerBody = {
@@ -19,7 +18,7 @@ export const blobContainer: ResourceType<BlobContainerBody> = {
   isStateless: true,
   name: /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/,
 
-  accept({ id, body, now }: Put<BlobContainerBody>, view: View): Accepted<BlobContainerBody> {
+  accept({ id, body, now }, view) {
     const publicAccess = body.publicAccess ?? "None";
     const account = view.find(parseId(id.parent)!.parent)!.body as StorageAccountBody;
     if (publicAccess !== "None" && !account.allowBlobPublicAccess) {

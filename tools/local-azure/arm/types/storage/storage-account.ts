@@ -1,6 +1,6 @@
 import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
-import { Ledger, Resource, View } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
+import { View } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
 import { blobServiceOf } from "./blob-service";
 
 export type StorageAccountBody = {
@@ -34,10 +34,7 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
   armNames: { enableHttpsTrafficOnly: "supportsHttpsTrafficOnly", networkRuleSet: "networkAcls" },
   patches: "inputs",
 
-  accept(
-    { id, body, old, now }: Put<StorageAccountBody>,
-    view: View,
-  ): Accepted<StorageAccountBody> {
+  accept({ id, body, old, now }, view) {
     if (!/^[a-z0-9]{3,24}$/.test(id.name)) {
       throw refuse(
         "AccountNameInvalid",
@@ -74,7 +71,7 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
     return { body: filled };
   },
 
-  commit(account: Resource<StorageAccountBody>, ledger: Ledger, now: Date): void {
+  commit(account, ledger, now) {
     const service = blobServiceOf(account.id, now);
     if (ledger.find(service.id) === undefined) ledger.put(service);
   },

@@ -18,8 +18,15 @@ import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";
 import { Interrupted, messageOf, UserError } from "../../../../shared/user-error";
 import { run } from "../command";
-import { debianArchive, early, finishing, late, packages, release } from "./debian";
-import { installKubernetes } from "./install-kubernetes";
+import {
+  debianArchive,
+  early,
+  finishing,
+  installKubernetes,
+  late,
+  packages,
+  release,
+} from "./debian";
 
 /** What machines boot from. */
 export interface BaseImage {

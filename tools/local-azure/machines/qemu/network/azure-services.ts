@@ -1,11 +1,10 @@
 import { rmSync } from "node:fs";
 import { connect, createServer, type NetConnectOpts, type Server } from "node:net";
 
-import { parseId } from "../../../arm/resources/ids";
+import { loginHost, parseId } from "../../../arm/resources/ids";
 import type { View } from "../../../arm/resources/resource";
 import { registryType } from "../../../arm/types/containerregistry/registry";
 import { blobDomain, storageAccountType } from "../../../arm/types/storage/storage-account";
-import { loginHost } from "../../../entra/login-host";
 
 /** Azure's services as machines reach them, on the simulated internet. */
 export const azureServices = {

@@ -11,9 +11,8 @@ import { Supervisor } from "../../supervisor";
 import type { ServicePorts } from "../../machines";
 import type { Host } from "../host";
 import { type AzureService, azureNamesOf, relay, serviceNames } from "./azure-services";
-import { metadataOf } from "./machine-metadata";
 import type { NetworkConfig } from "./network-process";
-import { networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
+import { metadataOf, networksOf, publicNamesOf, type VirtualNetwork } from "./network-view";
 import { PortForwards } from "./port-forwards";
 
 const startWithin = 60_000;

@@ -5,9 +5,8 @@ import { CreateRequest, EngineLog, UpdateRequest } from "../../protocol/protocol
 import { isProperties, Properties, Value } from "../../protocol/values";
 import { Refused } from "../api/client";
 import { DynamicClient } from "../api/dynamic-client";
-import { awaited, timeoutOf } from "../await/await";
 import { diagnosis } from "../await/diagnosis";
-import { readinessRuleOf } from "../await/readiness";
+import { awaited, readinessRuleOf, timeoutOf } from "../await/readiness";
 import {
   at,
   bodyOf,

@@ -1,5 +1,5 @@
-import type { CheckRequest, CheckResult } from "../../protocol/protocol";
-import { hasUnknown, isProperties, Properties } from "../../protocol/values";
+import type { CheckRequest, CheckResult, DiffResult } from "../../protocol/protocol";
+import { hasUnknown, isProperties, isUnknown, Properties } from "../../protocol/values";
 import { kindOf } from "../kinds";
 import {
   annotation,
@@ -12,6 +12,7 @@ import {
   text,
   without,
 } from "../objects";
+import { changesBetween } from "../../protocol/changes";
 
 interface Failure {
   readonly property: string;
@@ -78,3 +79,47 @@ export function checked({ type, news }: CheckRequest): CheckResult {
     : failuresOf(given, isPatch);
   return { inputs: marked(inNamespace(given, isNamespaced)), failures };
 }
+
+/** How this stand-in works, whatever the settings say. */
+const always: readonly string[] = ["upsertExistingObjects", "enablePatchForce"];
+
+const officialOnly: readonly string[] = [
+  "cluster",
+  "context",
+  "deleteUnreachable",
+  "enableConfigMapMutable",
+  "enableSecretMutable",
+  "namespace",
+  "renderYamlToDirectory",
+  "skipUpdateUnreachable",
+];
+
+/** Flags come as text. */
+const isTrue = (value: unknown): boolean => value === true || value === "true";
+
+/** Refuses, before anything is planned, what only the official plugin can do. */
+export function checkConfig(news: Properties): CheckResult {
+  const isOff = (property: string): boolean =>
+    text(news[property]) === "false" || news[property] === false;
+  const { clusterIdentifier } = news;
+  const isIdentified = text(clusterIdentifier) !== "" && !isUnknown(clusterIdentifier);
+  const failure = (reason: string) => (property: string) => ({ property, reason });
+  const failures = [
+    ...officialOnly
+      .filter((property) => Boolean(news[property]) && !isOff(property))
+      .concat(["enableServerSideApply"].filter(isOff))
+      .map(failure("only the official plugin has it: leave it out")),
+    ...always
+      .filter((property) => !isTrue(news[property]))
+      .map(failure("this stand-in for the kubernetes plugin works only with it: set it to true")),
+    ...(isIdentified ? [] : ["clusterIdentifier"]).map(
+      failure("only the official plugin tells clusters apart by their addresses: give each a name"),
+    ),
+  ];
+  return { inputs: news, failures };
+}
+
+/** A provider that leads to another cluster is replaced, and every object in it too. */
+export const diffConfig = (olds: Properties, news: Properties): DiffResult => ({
+  changes: changesBetween(olds, news, { replaces: (path) => path === "clusterIdentifier" }),
+});

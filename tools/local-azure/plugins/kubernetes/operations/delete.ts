@@ -1,7 +1,7 @@
 import { Properties } from "../../protocol/values";
 import { DynamicClient, isMissing } from "../api/dynamic-client";
 import { annotation, at, items, text, titleOf } from "../objects";
-import { awaited } from "../await/await";
+import { awaited } from "../await/readiness";
 
 /** For these kinds, the annotation skipAwait holds for deletion too. */
 const deletedWithoutWaiting = ["DaemonSet", "Deployment", "Namespace"];

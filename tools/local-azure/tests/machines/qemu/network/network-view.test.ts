@@ -1,7 +1,10 @@
 import type { ResourceManager } from "../../../../arm/resource-manager";
 import type { View } from "../../../../arm/resources/resource";
-import { metadataOf } from "../../../../machines/qemu/network/machine-metadata";
-import { networksOf, publicNamesOf } from "../../../../machines/qemu/network/network-view";
+import {
+  metadataOf,
+  networksOf,
+  publicNamesOf,
+} from "../../../../machines/qemu/network/network-view";
 import { newArm } from "../../../support/arm/fixture";
 import { withChange, group, type Kind, network, valid } from "../../../support/arm/valid-resources";
 

@@ -8,8 +8,11 @@ import { promisify } from "node:util";
 
 import { authorityIn } from "../../../../authority";
 import { answer } from "../../../../machines/qemu/network/dns";
-import { firewallLogin } from "../../../../machines/qemu/network/firewall-process";
-import { firewallProxy, type Passage } from "../../../../machines/qemu/network/firewall-proxy";
+import {
+  firewallLogin,
+  firewallProxy,
+  type Passage,
+} from "../../../../machines/qemu/network/firewall-process";
 
 const curl = (words: string[]) => promisify(execFile)("curl", words);
 

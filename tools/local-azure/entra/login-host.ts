@@ -1,2 +1,0 @@
-/** Entra's name. */
-export const loginHost = "login.microsoftonline.com";
