@@ -17,8 +17,6 @@ export const blobToken = "azure-native:storage:Blob";
 
 const separator = "/blobs/";
 
-export const blobPath = `${blobContainer.path}${separator}{blobName}`;
-
 /**
  * A blob, which is no resource of Resource Manager: azure-native writes it with the account's key, and
  * writes it anew when its content changes.
@@ -56,7 +54,7 @@ export function blobProvider(
   return {
     check: async ({ news }) => ({
       inputs: news,
-      failures: pathParameters({ path: blobPath })
+      failures: pathParameters({ token: blobToken })
         .filter((key) => news[key] === undefined)
         .map((key) => ({ property: "", reason: `missing required property '${key}'` })),
     }),
@@ -69,7 +67,7 @@ export function blobProvider(
     },
     create: async ({ inputs, preview }) => {
       if (preview) return { id: "", state: inputs };
-      const id = idOf({ path: blobPath }, inputs);
+      const id = idOf({ token: blobToken }, inputs);
       const { containerId, name } = place(inputs);
       if (store.find(containerId, name) !== undefined) {
         throw new Error(`cannot create already existing resource '${id}'`);

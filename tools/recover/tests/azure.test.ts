@@ -1,6 +1,4 @@
-import { resourceTypes } from "../../local-azure/arm/types/types";
-import { blobPath, blobToken } from "../../local-azure/provider/blob";
-import { idOfCreated, idTemplates, subscriptionIn, unknown } from "../azure";
+import { idOfCreated, subscriptionIn, unknown } from "../azure";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
 
@@ -40,13 +38,4 @@ it("reads the subscription from what is Azure's, and from nothing else", () => {
 
   expect(subscriptionIn([other])).toBeUndefined();
   expect(subscriptionIn([other, planned])).toBe(subscription);
-});
-
-it("gives every type of the program the id that it has in Azure", () => {
-  const known = resourceTypes
-    .filter(({ token }) => token !== undefined)
-    .map(({ token, path }) => [token, path]);
-
-  expect(known.length).toBeGreaterThanOrEqual(16);
-  expect(idTemplates).toEqual({ ...Object.fromEntries(known), [blobToken]: blobPath });
 });

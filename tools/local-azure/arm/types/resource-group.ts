@@ -13,7 +13,6 @@ type ResourceGroupBody = {
 export const resourceGroup: ResourceType<ResourceGroupBody> = {
   token: "azure-native:resources:ResourceGroup",
   type: groupType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}",
   forceNew: ["location"],
   name: /^[-\w.()]{0,89}[-\w()]$/,
 

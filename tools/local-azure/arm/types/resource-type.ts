@@ -46,8 +46,6 @@ export interface ResourceType<B extends Body = Body> {
   /** Pulumi's type token. */
   readonly token: string;
   readonly type: string;
-  /** ARM's path with azure-native's parameter names; the last one is the resource's own name. */
-  readonly path: string;
   /** Inputs of later versions than azure-native's own. */
   readonly besides?: readonly string[];
   /** Paths of inputs that Azure wants, besides those that azure-native's package demands. */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { idTemplates } from "../../../recover/azure";
 import type { ResourceType } from "./resource-type";
 
 /** What azure-native's package has of a type, which is generated from Azure's specification. */
@@ -18,7 +19,7 @@ interface Schema {
 const sdk = dirname(require.resolve("@pulumi/azure-native/package.json"));
 const schemas = new Map<string, Schema>();
 
-type Described = Pick<ResourceType, "token" | "path" | "required" | "readOnly" | "besides">;
+type Described = Pick<ResourceType, "token" | "required" | "readOnly" | "besides">;
 
 export function schemaOf(type: Described): Schema {
   const known = schemas.get(type.token);
@@ -28,13 +29,7 @@ export function schemaOf(type: Described): Schema {
   return schema;
 }
 
-function readSchema({
-  token,
-  path,
-  required = [],
-  readOnly = [],
-  besides = [],
-}: Described): Schema {
+function readSchema({ token, required = [], readOnly = [], besides = [] }: Described): Schema {
   const [, module = "", name = ""] = token.split(":");
   const file = `${name.replace(/^./, (letter) => letter.toLowerCase())}.js`;
   const text = readFileSync(join(sdk, module, file), "utf8");
@@ -43,7 +38,7 @@ function readSchema({
   // Models of Network are those of a reference, too.
   const ofReference = names.includes("id") ? ["id", "name", "type"] : [];
   const isOwn = (input: string): boolean =>
-    ![...ofReference, ...readOnly].includes(input) && !path.includes(`{${input}}`);
+    ![...ofReference, ...readOnly].includes(input) && !idTemplates[token]!.includes(`{${input}}`);
   return {
     apiVersion: /Uses Azure REST API version ([\w-]+)/.exec(text)![1]!,
     inputs: [...names.filter(isOwn), ...besides],

@@ -10,7 +10,6 @@ const mostOfIdentity = 20;
 export const federatedIdentityCredential: ResourceType<CredentialBody> = {
   token: "azure-native:managedidentity:FederatedIdentityCredential",
   type: "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}/federatedIdentityCredentials/{federatedIdentityCredentialResourceName}",
   isStateless: true,
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,119}$/,
   // Azure answers a second write of one identity's credentials with 409.

@@ -13,7 +13,6 @@ const type = "Microsoft.Authorization/locks";
 export const managementLock: ResourceType<LockBody> = {
   token: "azure-native:authorization:ManagementLockByScope",
   type,
-  path: "/{scope}/providers/Microsoft.Authorization/locks/{lockName}",
   isStateless: true,
 
   accept({ id, body }) {

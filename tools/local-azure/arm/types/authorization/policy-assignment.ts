@@ -18,7 +18,6 @@ export const policyAssignmentType = "Microsoft.Authorization/policyAssignments";
 export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
   token: "azure-native:authorization:PolicyAssignment",
   type: policyAssignmentType,
-  path: "/{scope}/providers/Microsoft.Authorization/policyAssignments/{policyAssignmentName}",
   isStateless: true,
   // Needed by effects that the local Azure does not know.
   readOnly: ["location"],

@@ -8,7 +8,6 @@ import { ResourceType } from "../resource-type";
 export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
   token: "azure-native:authorization:PolicyDefinition",
   type: "Microsoft.Authorization/policyDefinitions",
-  path: "/subscriptions/{subscriptionId}/providers/Microsoft.Authorization/policyDefinitions/{policyDefinitionName}",
   isStateless: true,
   required: ["policyRule.if", "policyRule.then.effect"],
   name: /^[^<>*%&:\\?.+/]{1,128}$/,

@@ -15,7 +15,6 @@ const type = "Microsoft.Authorization/policyExemptions";
 export const policyExemption: ResourceType<PolicyExemptionBody> = {
   token: "azure-native:authorization:PolicyExemption",
   type,
-  path: "/{scope}/providers/Microsoft.Authorization/policyExemptions/{policyExemptionName}",
   isStateless: true,
 
   accept({ id, body }, view) {

@@ -17,7 +17,6 @@ const type = "Microsoft.Authorization/roleAssignments";
 export const roleAssignment: ResourceType<RoleAssignmentBody> = {
   token: "azure-native:authorization:RoleAssignment",
   type,
-  path: "/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
   isStateless: true,
   forceNew: ["principalId"],
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,

@@ -30,7 +30,6 @@ const unassignedAt = "unassignedAt";
 export const roleDefinition: ResourceType<RoleDefinitionBody> = {
   token: "azure-native:authorization:RoleDefinition",
   type: roleDefinitionType,
-  path: "/{scope}/providers/Microsoft.Authorization/roleDefinitions/{roleDefinitionId}",
   isStateless: true,
   name: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
 

@@ -13,7 +13,6 @@ type IdentityBody = {
 export const userAssignedIdentity: ResourceType<IdentityBody> = {
   token: "azure-native:managedidentity:UserAssignedIdentity",
   type: "Microsoft.ManagedIdentity/userAssignedIdentities",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}",
   isStateless: true,
   forceNew: ["location"],
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,127}$/,

@@ -28,7 +28,6 @@ const encryptionTypes = [customerKey, "EncryptionAtRestWithPlatformAndCustomerKe
 export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
   token: "azure-native:compute:DiskEncryptionSet",
   type: setType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/diskEncryptionSets/{diskEncryptionSetName}",
   required: ["activeKey.keyUrl", "identity.type"],
   patches: "inputs",
   readOnly: ["identity.principalId", "identity.tenantId"],

@@ -31,7 +31,6 @@ export const diskType = "Microsoft.Compute/disks";
 export const disk: ResourceType<DiskBody> = {
   token: "azure-native:compute:Disk",
   type: diskType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/disks/{diskName}",
   required: ["creationData.createOption"],
   patches: "inputs",
   zones: { most: 1 },

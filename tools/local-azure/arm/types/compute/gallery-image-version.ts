@@ -26,7 +26,6 @@ const storageTypes = ["Standard_LRS", "Standard_ZRS", "Premium_LRS"];
 export const galleryImageVersion: ResourceType<VersionBody> = {
   token: "azure-native:compute:GalleryImageVersion",
   type: versionType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/galleries/{galleryName}/images/{galleryImageName}/versions/{galleryImageVersionName}",
   readOnly: ["publishingProfile.publishedDate", "storageProfile.osDiskImage"],
   patches: "inputs",
   name: /^(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})$/,

@@ -41,7 +41,6 @@ const securityTypes = [
 export const galleryImage: ResourceType<DefinitionBody> = {
   token: "azure-native:compute:GalleryImage",
   type: definitionType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/galleries/{galleryName}/images/{galleryImageName}",
   required: ["identifier.publisher", "identifier.offer", "identifier.sku"],
   patches: "inputs",
   name: /^[A-Za-z0-9]([A-Za-z0-9._-]{0,78}[A-Za-z0-9])?$/,

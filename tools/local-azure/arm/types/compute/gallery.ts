@@ -49,7 +49,6 @@ export function checkEmpty({ id }: Resource, nested: string, view: View): void {
 export const gallery: ResourceType = {
   token: "azure-native:compute:Gallery",
   type: galleryType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/galleries/{galleryName}",
   patches: "inputs",
   name: /^[A-Za-z0-9]([A-Za-z0-9._]{0,78}[A-Za-z0-9])?$/,
 

@@ -18,7 +18,6 @@ type SnapshotBody = {
 export const snapshot: ResourceType<SnapshotBody> = {
   token: "azure-native:compute:Snapshot",
   type: "Microsoft.Compute/snapshots",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/snapshots/{snapshotName}",
   required: ["creationData.createOption"],
   patches: "inputs",
   name: /^[A-Za-z0-9_.-]{1,80}$/,

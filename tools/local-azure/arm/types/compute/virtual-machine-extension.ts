@@ -39,7 +39,6 @@ const maxScriptBytes = 256 * 1024;
 export const virtualMachineExtension: ResourceType<ExtensionBody> = {
   token: "azure-native:compute:VirtualMachineExtension",
   type: "Microsoft.Compute/virtualMachines/extensions",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}/extensions/{vmExtensionName}",
   readOnly: ["instanceView"],
 
   accept({ id, body, old }, view) {

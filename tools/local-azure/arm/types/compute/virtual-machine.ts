@@ -38,7 +38,6 @@ const machineType = "Microsoft.Compute/virtualMachines";
 export const virtualMachine: ResourceType<MachineBody> = {
   token: "azure-native:compute:VirtualMachine",
   type: machineType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute/virtualMachines/{vmName}",
   identifiers: {
     "applicationProfile.galleryApplications": "packageReferenceId",
     "networkProfile.networkInterfaceConfigurations": "name",

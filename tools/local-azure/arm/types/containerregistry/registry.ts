@@ -21,7 +21,6 @@ const modes = ["LegacyRegistryPermissions", "AbacRepositoryPermissions"];
 export const registry: ResourceType<RegistryBody> = {
   token: "azure-native:containerregistry:Registry",
   type: registryType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}",
   besides: ["roleAssignmentMode"],
   required: ["sku.name"],
   forceNew: ["location"],

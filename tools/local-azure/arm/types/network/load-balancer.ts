@@ -41,7 +41,6 @@ const subResourceId = (id: string, list: string, name: string) => `${id}/${list}
 export const loadBalancer: ResourceType<LoadBalancerBody> = {
   token: "azure-native:network:LoadBalancer",
   type: "Microsoft.Network/loadBalancers",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/loadBalancers/{loadBalancerName}",
   maintainIfUnset: ["backendAddressPools", "inboundNatRules"],
   subResources: lists,
   nested: ["backendAddressPools[].loadBalancerBackendAddresses[]", "inboundNatPools[]"],

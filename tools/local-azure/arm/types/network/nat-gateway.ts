@@ -16,7 +16,6 @@ type NatGatewayBody = {
 export const natGateway: ResourceType<NatGatewayBody> = {
   token: "azure-native:network:NatGateway",
   type: "Microsoft.Network/natGateways",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/natGateways/{natGatewayName}",
   zones: { most: 1 },
   name: networkName,
 

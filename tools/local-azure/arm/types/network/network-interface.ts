@@ -29,7 +29,6 @@ const subResourceId = (id: string, name: string) => `${id}/ipConfigurations/${na
 export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   token: "azure-native:network:NetworkInterface",
   type: "Microsoft.Network/networkInterfaces",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkInterfaces/{networkInterfaceName}",
   subResources: ["ipConfigurations"],
   readOnly: [
     "ipConfigurations[].etag",
@@ -121,9 +120,8 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
   shown({ id }, view) {
     const machine = view.referrers(id)[0]?.owner;
     if (machine === undefined) return {};
-    const pairs = digest(keyOf(id)).slice(0, 6).toUpperCase().match(/../g) ?? [];
     return {
-      macAddress: ["00", "0D", "3A", ...pairs].join("-"),
+      macAddress: macOf(id),
       primary: true,
       virtualMachine: { id: machine },
     };
@@ -138,6 +136,9 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
 
   mayDelete: ({ hidden }, _view, now) => checkNotReserved(hidden, undefined, now),
 };
+
+export const macOf = (id: string): string =>
+  ["00", "0D", "3A", ...digest(keyOf(id)).slice(0, 6).toUpperCase().match(/../g)!].join("-");
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex");
 

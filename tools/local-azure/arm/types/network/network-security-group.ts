@@ -21,7 +21,6 @@ const rules = new ChildList("securityRules", securityRule, completeRule);
 export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   token: "azure-native:network:NetworkSecurityGroup",
   type: "Microsoft.Network/networkSecurityGroups",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}",
   maintainIfUnset: ["securityRules"],
   nested: ["securityRules[]", "defaultSecurityRules[]"],
   name: networkName,

@@ -20,7 +20,6 @@ const type = "Microsoft.Network/publicIPAddresses";
 export const publicIpAddress: ResourceType<PublicIpBody> = {
   token: "azure-native:network:PublicIPAddress",
   type,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/publicIPAddresses/{publicIpAddressName}",
   readOnly: ["ipAddress"],
   forceNew: ["location", "publicIPAddressVersion", "publicIPPrefix", "sku"],
   zones: { most: 3 },

@@ -13,7 +13,6 @@ type RouteTableBody = {
 export const routeTable: ResourceType<RouteTableBody> = {
   token: "azure-native:network:RouteTable",
   type: "Microsoft.Network/routeTables",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/routeTables/{routeTableName}",
   maintainIfUnset: ["routes"],
   subResources: ["routes"],
   readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],

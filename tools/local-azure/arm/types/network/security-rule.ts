@@ -26,7 +26,6 @@ export type RuleBody = {
 export const securityRule: ResourceType<RuleBody> = {
   token: "azure-native:network:SecurityRule",
   type: "Microsoft.Network/networkSecurityGroups/securityRules",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/networkSecurityGroups/{networkSecurityGroupName}/securityRules/{securityRuleName}",
   name: networkName,
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,

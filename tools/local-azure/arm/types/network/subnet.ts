@@ -18,7 +18,6 @@ export type SubnetBody = {
 export const subnet: ResourceType<SubnetBody> = {
   token: "azure-native:network:Subnet",
   type: "Microsoft.Network/virtualNetworks/subnets",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/subnets/{subnetName}",
   nested: ["delegations[]"],
   name: networkName,
   lock: ({ parent }) => parent,

@@ -22,7 +22,6 @@ const prefixesOf = (network: string, view: View): readonly string[] =>
 export const virtualNetworkPeering: ResourceType<PeeringBody> = {
   token: "azure-native:network:VirtualNetworkPeering",
   type: "Microsoft.Network/virtualNetworks/virtualNetworkPeerings",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}/virtualNetworkPeerings/{virtualNetworkPeeringName}",
   required: ["remoteVirtualNetwork.id"],
   name: networkName,
   lock: ({ parent }) => parent,

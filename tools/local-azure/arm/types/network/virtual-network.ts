@@ -25,7 +25,6 @@ const subnets = new ChildList("subnets", subnet, completeSubnet);
 export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   token: "azure-native:network:VirtualNetwork",
   type: "Microsoft.Network/virtualNetworks",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/virtualNetworks/{virtualNetworkName}",
   required: ["addressSpace.addressPrefixes"],
   forceNew: ["location"],
   maintainIfUnset: ["subnets", "virtualNetworkPeerings"],

@@ -16,7 +16,6 @@ const mostSeconds = 2_147_483_647;
 export const privateRecordSet: ResourceType<RecordSetBody> = {
   token: "azure-native:privatedns:PrivateRecordSet",
   type: "Microsoft.Network/privateDnsZones/A",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/{recordType}/{relativeRecordSetName}",
   isStateless: true,
   name: /^(@|(\*|[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*)$/,
 

@@ -23,7 +23,6 @@ const label = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
 export const privateZone: ResourceType<ZoneBody> = {
   token: "azure-native:privatedns:PrivateZone",
   type: "Microsoft.Network/privateDnsZones",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}",
   isGlobal: true,
   tagName: dnsTagName,
   // From 2 to 34 labels.

@@ -17,7 +17,6 @@ const nameOfZone = (link: string): string => parseId(parseId(link)!.parent)!.nam
 export const virtualNetworkLink: ResourceType<LinkBody> = {
   token: "azure-native:privatedns:VirtualNetworkLink",
   type: "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Network/privateDnsZones/{privateZoneName}/virtualNetworkLinks/{virtualNetworkLinkName}",
   isGlobal: true,
   tagName: dnsTagName,
   required: ["virtualNetwork.id"],

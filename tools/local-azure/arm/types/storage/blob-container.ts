@@ -14,7 +14,6 @@ export const blobContainerType = "Microsoft.Storage/storageAccounts/blobServices
 export const blobContainer: ResourceType<BlobContainerBody> = {
   token: "azure-native:storage:BlobContainer",
   type: blobContainerType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/default/containers/{containerName}",
   isStateless: true,
   name: /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/,
 

@@ -20,7 +20,6 @@ export const blobServiceOf = (account: string, now: Date): Resource => ({
 export const blobService: ResourceType = {
   token: "azure-native:storage:BlobServiceProperties",
   type,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}/blobServices/{blobServicesName}",
   isStateless: true,
   name: /^default$/,
   accept: ({ body }) => ({ body: { cors: { corsRules: [] }, ...body } }),

@@ -28,7 +28,6 @@ const kinds = ["StorageV2", "Storage", "BlobStorage", "BlockBlobStorage", "FileS
 export const storageAccount: ResourceType<StorageAccountBody> = {
   token: "azure-native:storage:StorageAccount",
   type: storageAccountType,
-  path: "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}",
   required: ["sku.name"],
   forceNew: ["isHnsEnabled", "isNfsV3Enabled", "location"],
   armNames: { enableHttpsTrafficOnly: "supportsHttpsTrafficOnly", networkRuleSet: "networkAcls" },

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { idTemplates } from "../../../../recover/azure";
 import { parseId } from "../../../arm/resources/ids";
 import { versionsOf } from "../../../arm/subscription/api-versions";
 import { subnet } from "../../../arm/types/network/subnet";
@@ -26,7 +27,7 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
 
   it("has the inputs that azure-native's package declares, but for the path's", () => {
     const names = [...args.matchAll(/^ {4}(\w+)\??: /gm)].map(([, name]) => name!);
-    const own = names.filter((name) => !type.path.includes(`{${name}}`));
+    const own = names.filter((name) => !idTemplates[token]!.includes(`{${name}}`));
     const ofReference = own.includes("id") ? ["id", "name", "type"] : [];
     const foreign = [...ofReference, ...(type.readOnly ?? [])];
 
@@ -38,7 +39,7 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
 
   it("wants those that have to be there", () => {
     const names = [...args.matchAll(/^ {4}(\w+): /gm)].map(([, name]) => name!);
-    const own = names.filter((name) => !type.path.includes(`{${name}}`));
+    const own = names.filter((name) => !idTemplates[token]!.includes(`{${name}}`));
 
     expect(schema.required).toEqual([...own, ...(type.required ?? [])]);
   });
