@@ -7,10 +7,7 @@ import type { Resource, View } from "../../../arm/resources/resource";
 import { type MachineBody, nicsOf } from "../../../arm/types/compute/virtual-machine-validation";
 import type { Ref } from "../../../arm/types/network/common";
 import type { LoadBalancingRule, Probe } from "../../../arm/types/network/load-balancer-validation";
-import {
-  networkInterface,
-  type NetworkInterfaceBody,
-} from "../../../arm/types/network/network-interface";
+import { macOf, type NetworkInterfaceBody } from "../../../arm/types/network/network-interface";
 import type { PublicIpBody } from "../../../arm/types/network/public-ip-address";
 import { type RuleBody, securityRule } from "../../../arm/types/network/security-rule";
 import { subnet, type SubnetBody } from "../../../arm/types/network/subnet";
@@ -245,11 +242,10 @@ export function plugOf(machine: string, view: View): Plug | undefined {
   const resource = view.find(machine);
   const nics = resource === undefined ? [] : nicsOf(resource.body as MachineBody);
   const nic = view.find((nics.find(({ primary }) => primary) ?? nics[0])?.id ?? "");
-  const shown = nic && networkInterfaceShown(nic, view);
   const configurations = (nic?.body as NetworkInterfaceBody | undefined)?.ipConfigurations ?? [];
   const one = configurations.find(({ primary }) => primary) ?? configurations[0];
   const subnet = view.find(one?.subnet?.id ?? "");
-  if (nic === undefined || shown === undefined || subnet === undefined) return undefined;
+  if (nic === undefined || subnet === undefined) return undefined;
   const address = one?.privateIPAddress ?? "";
   const pools = one?.loadBalancerBackendAddressPools ?? [];
   const beside = pools.flatMap(({ id = "" }) => membersOf(id, view));
@@ -257,21 +253,13 @@ export function plugOf(machine: string, view: View): Plug | undefined {
   return {
     network: hash(parseId(subnet.id)!.parent),
     tap: `t${hash(nic.id)}`,
-    mac: shown,
+    mac: macOf(nic.id).replaceAll("-", ":").toLowerCase(),
     address,
     subnet: subnetOf(subnet, view),
     isBalanced: pools.length > 0,
     isFirst: pools.length > 0 && beside.every((other) => rank(address) <= rank(other.address)),
   };
 }
-
-const networkInterfaceShown = ({ id }: Resource, view: View): string | undefined =>
-  (
-    networkInterface.shown?.({ id } as Resource<NetworkInterfaceBody>, view)["macAddress"] as
-      string | undefined
-  )
-    ?.replaceAll("-", ":")
-    .toLowerCase();
 
 /** What the metadata service serves to every machine. */
 export const machineMetadata = (view: View): MachineMetadata[] =>
