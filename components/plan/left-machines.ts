@@ -87,7 +87,7 @@ const getWithoutNode = (
   machines
     .filter(({ name }) => named(nodes, name) === undefined)
     .filter(
-      ({ name, role }) =>
+      ({ role }) =>
         role === "worker" ||
         machines.some((one) => one.role === role && isUndisturbed(named(nodes, one.name))),
     )

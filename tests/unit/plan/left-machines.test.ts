@@ -157,10 +157,11 @@ describe("a machine that has no Node", () => {
     expect(await lacking({ nodes: others }, { azure: azureWith(worker) })).toEqual([]);
   });
 
-  it("is marked where it is a control plane that etcd lists, unless it is the only one", async () => {
+  it("is marked where it is a control plane that etcd lists, beside one that has its Node", async () => {
     const members = [member(first), member(third)];
 
     expect(await lacking({ nodes: all.filter((name) => name !== second) })).toEqual([second]);
+    expect(await lacking({ nodes: all.filter((name) => name.includes("workers")) })).toEqual([]);
     expect(await lacking({ nodes: all.filter((name) => name !== second), members })).toEqual([]);
     const only = machines.filter(({ name }) => name !== second && name !== third);
     const nodes = all.filter((name) => name !== first);

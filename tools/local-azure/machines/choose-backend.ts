@@ -42,11 +42,7 @@ const disk = { osDiskSku: "Premium_LRS", osDiskSizeGb: 64 } as const;
 type Pool = Parameters<typeof machinesOf>[0]["workerPools"][number];
 
 /** Whether a stack's control planes have one processor each, by its settings. */
-function needOneVcpuEach(
-  stack: Values,
-  accelerator: Accelerator,
-  hostCores: number,
-): boolean {
+function needOneVcpuEach(stack: Values, accelerator: Accelerator, hostCores: number): boolean {
   const { ignorePreflightErrors = [] } = (stack["kubeadm"] ?? {}) as Partial<Settings["kubeadm"]>;
   const controlPlanes = plannedMachines(stack).filter(({ role }) => role === "control-plane");
   return (

@@ -1,7 +1,6 @@
 import { parse } from "yaml";
 
-import { apiNameIn, machineTable, reachableHere } from "../../rehearsal/cluster-view";
-import { changesOf } from "../../rehearsal/machine-steps";
+import { apiNameIn, changesOf, machineTable, reachableHere } from "../../rehearsal/cluster-view";
 
 const kubeconfig = JSON.stringify({
   clusters: [

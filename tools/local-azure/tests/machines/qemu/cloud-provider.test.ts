@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 
 import type { Payload } from "../../../../../components/machine/payload";
-import { administratorOf } from "../../../machines/qemu/administrator";
+import { administratorOf } from "../../../machines/qemu/simulated-cloud-provider";
 import { type Api, type Body } from "../../../machines/simulated/api";
 import { reconcileNodes } from "../../../machines/qemu/simulated-cloud-provider";
 import { providerId } from "../../../machines/simulated/nodes/cloud-provider";

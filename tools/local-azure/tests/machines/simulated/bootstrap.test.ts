@@ -5,14 +5,13 @@ import { join } from "node:path";
 
 import type { Payload } from "../../../../../components/machine/payload";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../../../components/token-issuer";
-import { account } from "../../../arm/resources/ids";
+import { account, loginHost } from "../../../arm/resources/ids";
 import { authorityFile, certificateIn } from "../../../arm/rest/certificate";
 import { serveApiProxy } from "../../../daemon/api-proxy";
-import { loginHost } from "../../../entra/login-host";
 import { TokenService } from "../../../entra/token-service";
 import { claimsOf } from "../../../machines/identity-token";
-import { loginByKey } from "../../../machines/simulated/bootstrap/key-login";
-import { checkFirstBoot, fileOf, payloadOf } from "../../../machines/simulated/bootstrap/payload";
+import { loginByKey } from "../../../machines/simulated/bootstrap/storage";
+import { checkFirstBoot, fileOf } from "../../../machines/simulated/bootstrap/payload";
 import type { Binaries } from "../../../machines/simulated/control-plane/control-plane";
 import { SimulatedMachines } from "../../../machines/simulated/simulated";
 import { newArm } from "../../support/arm/fixture";
@@ -22,7 +21,6 @@ import { newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
 const payload = {
   files: [{ path: "/etc/zoned/a", mode: "0600", content: "b" }],
 } as Partial<Payload> as Payload;
-const script = (text: string) => `#!/bin/bash\nexit\n#--- payload ---\n${text}\n`;
 const firstBootOf = (customData: string | undefined) =>
   checkFirstBoot({ ...vmOf("demo-cp-1", "1", "172.16.1.4"), customData }, payload);
 const encoded = (text: string) => Buffer.from(text).toString("base64");
@@ -30,9 +28,6 @@ const unused =
   '#cloud-config\n{"write_files":[{"path":"/opt/zoned/first-boot.sh","content":"x"}]}\n';
 
 it.each<[flaw: string, read: () => unknown, says: RegExp]>([
-  ["no payload", () => payloadOf("#!/bin/bash\necho\n"), /no line "#--- payload ---"/],
-  ["half a payload", () => payloadOf(script('{"ca.key": "sec')), /is not JSON$/],
-  ["fields missing", () => payloadOf(script('{"machine":"a"}')), /lacks role, apiName/],
   [
     "a file missing",
     () => fileOf(payload, "/etc/c"),

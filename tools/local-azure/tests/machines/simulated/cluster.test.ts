@@ -1,9 +1,15 @@
 import { KubernetesApi } from "../../../../../components/cluster/kubernetes-api";
 import { saveBeforeLeaving } from "../../../../../components/cluster/last-snapshot";
-import { memberId, runEtcdctlPod } from "../../../machines/simulated/cluster/etcdctl";
-import { Members } from "../../../machines/simulated/cluster/members";
-import { type ObservedPeers, peerProblems } from "../../../machines/simulated/cluster/peers";
-import { runSnapshotPod } from "../../../machines/simulated/cluster/snapshot-pod";
+import {
+  memberId,
+  runEtcdctlPod,
+  runSnapshotPod,
+} from "../../../machines/simulated/cluster/control-plane-pods";
+import {
+  Members,
+  type ObservedPeers,
+  peerProblems,
+} from "../../../machines/simulated/cluster/members";
 import { components } from "../../../machines/simulated/control-plane/static-pods";
 import { vmOf } from "../../support/simulated/fixture";
 

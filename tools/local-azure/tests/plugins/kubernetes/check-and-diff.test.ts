@@ -1,6 +1,5 @@
 import { Properties } from "../../../plugins/protocol/values";
-import { checkConfig, diffConfig } from "../../../plugins/kubernetes/provider-config";
-import { checked } from "../../../plugins/kubernetes/operations/check";
+import { checkConfig, checked, diffConfig } from "../../../plugins/kubernetes/operations/check";
 import { difference, pruned } from "../../../plugins/kubernetes/operations/diff";
 
 const check = (type: string, news: Properties) =>
