@@ -35,7 +35,7 @@ tasks=()
 upgraded=''
 
 # Azure gives up after 90 minutes, and then the step that failed is not known.
-export ZONED_DEADLINE=${ZONED_DEADLINE:-$(($(date +%s) + 85 * 60))}
+export ZONED_DEADLINE=${ZONED_DEADLINE:-$((EPOCHSECONDS + 85 * 60))}
 
 # On a machine they are in this very file: see bootstrapText in components/machine/payload.ts.
 parts=${BASH_SOURCE[0]%/*}/bootstrap

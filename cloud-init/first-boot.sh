@@ -48,7 +48,11 @@ report_failure() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
 
 # To the log, and to the console, which is what Azure's boot diagnostics show. A full disk, which the
 # log cannot be written to, ends nothing here: what is at work would end without a word.
-note() { say "first boot: $*" | tee -a "$log" || true; }
+note() {
+  local line
+  line=$(say "first boot: $*")
+  { echo "$line"; echo "$line" >>"$log"; } || true
+}
 
 # step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
 # limit holds for all that it starts, and so that the first command to fail ends it.
@@ -78,7 +82,7 @@ step() {
 # write PATH [MODE]: standard input becomes that file, whole or not at all.
 write() {
   local path=$root$1
-  mkdir -p "$(dirname "$path")"
+  mkdir -p "${path%/*}"
   (umask 077 && cat >"$path.new")
   chmod "${2:-0644}" "$path.new"
   mv "$path.new" "$path"

@@ -56,7 +56,7 @@ is_due() {
   local until
   until=$(valid_until)
   until=$(date --date "$until" +%s)
-  due=$((until - $(date +%s) < least_days * 86400))
+  due=$((until - EPOCHSECONDS < least_days * 86400))
 }
 
 # Only one machine may be down: Azure's events, kured and updates note it in the same place.

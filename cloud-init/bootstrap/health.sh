@@ -73,7 +73,7 @@ node_is_well() {
 
 await_node() {
   local begun
-  begun=$(date +%s)
+  begun=$EPOCHSECONDS
   watch node_is_well
 }
 

@@ -210,7 +210,7 @@ recover() {
   words=$(<"$handled")
   [[ $words != "reboot $(boot_id)" ]] || return 0
   # The condition of its Node is that of before until a kubelet of this boot has spoken.
-  begun=$(($(date +%s) - $(cut --delimiter=. --fields=1 "$root/proc/uptime")))
+  begun=$((EPOCHSECONDS - $(cut --delimiter=. --fields=1 "$root/proc/uptime")))
   node_is_well
   [[ $role == worker ]] || control_plane_is_well >/dev/null
   uncordon "$cordoned_for_event"

@@ -87,7 +87,7 @@ repair() {
   forget_repairs "$nodes"
   read -r name id last since <<<"$(sick_worker "$nodes")"
   [[ -n $name ]] || return 0
-  (($(date --date "$since" +%s) < $(date +%s) - step_minutes * 60)) || return 0
+  (($(date --date "$since" +%s) < EPOCHSECONDS - step_minutes * 60)) || return 0
   case $last in
     never) step=restart ;;
     restart)

@@ -4,7 +4,11 @@
 say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 
 # A full disk, which the log cannot be written to, ends nothing here: it would end without a word.
-note() { say "bootstrap: $*" | tee -a "$log" || true; }
+note() {
+  local line
+  line=$(say "bootstrap: $*")
+  { echo "$line"; echo "$line" >>"$log"; } || true
+}
 
 # What a step's process says of the command that ended it.
 report_failure() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }
@@ -20,7 +24,7 @@ reason() {
 step() {
   local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started left full=
   while :; do
-    left=$((ZONED_DEADLINE - $(date +%s)))
+    left=$((ZONED_DEADLINE - EPOCHSECONDS))
     limit=$((limit < left ? limit : left))
     started=$SECONDS
     code=0

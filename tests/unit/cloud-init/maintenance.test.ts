@@ -1,7 +1,6 @@
 import { eventCordon } from "../../../components/cluster/turns";
 import { bootstrapText } from "../../../components/machine/payload";
 import { FakeMachine } from "../../support/fake-machine";
-import { installed } from "../../support/tools";
 
 jest.setTimeout(300_000);
 
@@ -67,8 +66,8 @@ const programs = {
     --data) data=\${words[index + 1]}; [[ $method != GET ]] || method=POST ;;
     --request) method=\${words[index + 1]} ;;
     http*) url=\${words[index]} ;; esac; done
-  merge() { ${installed("jq", "jq")} --argjson patch "$data" 'def clean: if type == "object" then
-      with_entries(select(.value != null) | .value |= clean) else . end; (. * $patch) | clean' "$1" >"$1.new" && mv "$1.new" "$1"; }
+  merge() { jq --argjson patch "$data" 'def clean: if type == "object" then
+      with_entries(select(.value != null) | .value |= clean) else . end; (. * $patch) | clean' <"$1" >"$1.new" && mv "$1.new" "$1"; }
   case $method:$url in
     GET:http://169.254.169.254/metadata/scheduledevents*)
       [[ $* == *"--header Metadata:true"* && $* == *"--noproxy *"* ]] || exit 22
@@ -83,7 +82,7 @@ const programs = {
     POST:*/eviction) echo "\${url##*/pods/}" >>"$root/evicted"
       if [[ -e $root/budget ]]; then printf '{"message": "Cannot evict pod", "details": {"causes": [{"message": "The disruption budget web needs 2"}]}}\\n429'
       else printf '{}\\n201'; fi ;;
-    POST:*/events) ${installed("jq", "jq")} --raw-output '"\\(.reason): \\(.message)"' <<<"$data" >>"$root/said" ;;
+    POST:*/events) jq --raw-output '"\\(.reason): \\(.message)"' <<<"$data" >>"$root/said" ;;
     GET:*/leases/*) TZ=UTC0 printf '{"spec": {"renewTime": "%(%FT%TZ)T"}}' -1 ;;
     *2379/health) echo '{"health":"true"}' ;;
     *maintenance/alarm) echo '{}' ;;

@@ -1,5 +1,4 @@
 import { FakeMachine } from "../../support/fake-machine";
-import { installed } from "../../support/tools";
 
 jest.setTimeout(300_000);
 
@@ -35,7 +34,7 @@ const silent = (minutes = 11, change: Change = {}) => node(sick, "Unknown", minu
 
 const programs = {
   curl: `case $* in
-    */events*) for word; do [[ $word != {* ]] || ${installed("jq", "jq")} --raw-output '"\\(.reason) \\(.involvedObject.name)"' <<<"$word" >>"$root/said"; done ;;
+    */events*) for word; do [[ $word != {* ]] || jq --raw-output '"\\(.reason) \\(.involvedObject.name)"' <<<"$word" >>"$root/said"; done ;;
     *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22; echo '{"access_token": "secret"}' ;;
     *management.azure.com*) [[ ! -e $root/refuses ]] || exit 22
       header=$(cat "\${@: -2:1}" 2>/dev/null || true); for word; do [[ $word != @* ]] || header=$(cat "\${word#@}"); done

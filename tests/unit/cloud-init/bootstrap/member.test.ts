@@ -7,11 +7,13 @@ import {
   calm,
   controlPlane,
   deeds,
+  leaseOf,
   machineIn,
+  runStep,
   ship,
   worker,
-  World,
 } from "../../../support/bootstrapped-machine";
+import { FakeMachine } from "../../../support/fake-machine";
 
 jest.setTimeout(120_000);
 
@@ -27,18 +29,19 @@ describe.each([
   { role: "control plane", payload: controlPlane },
   { role: "worker", payload: worker },
 ])("a $role that is a member", ({ payload }) => {
-  const member = async (world: Partial<World> = {}) => {
-    const machine = machineIn({}, payload);
-    await bootstrap(machine);
-    machine.write("/api", world.api ?? calm.api);
-    machine.write("/ready", world.ready ?? calm.ready);
+  let machine: FakeMachine;
+  beforeAll(async () => {
+    machine = machineIn({}, payload);
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+  beforeEach(() => {
+    machine.write("/ready", calm.ready);
+    machine.write("/etc/cni/net.d/10-it.conflist", "");
     machine.forgetCalls();
     ship(machine, payload);
-    return machine;
-  };
+  });
 
   it("changes nothing", async () => {
-    const machine = await member();
     const before = ["etc", "var/lib"].flatMap((folder) => contents(join(machine.root, folder)));
 
     expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
@@ -51,7 +54,7 @@ describe.each([
   });
 
   it("is not reset when it is not well, and the step says what it waited for", async () => {
-    const machine = await member({ ready: "False KubeletNotReady the runtime is down" });
+    machine.write("/ready", "False KubeletNotReady the runtime is down");
 
     const outcome = await bootstrap(machine, { HANGS: "await_node" });
 
@@ -62,32 +65,30 @@ describe.each([
     ]);
   });
 
-  it("is looked at until it is Ready", async () => {
-    const machine = await member({ ready: "False KubeletNotReady" });
-    machine.program("sleep", 'echo "True KubeletReady" >"$root/ready"');
+  it("is well only when it is Ready and its kubelet has reported since, whatever the node's condition still says", async () => {
+    machine.write("/ready", "False KubeletNotReady");
+    machine.write("/lease", leaseOf("2020-01-01T00:00:00.000000Z"));
+    machine.program(
+      "sleep",
+      `grep --quiet True "$root/ready" && echo '${leaseOf("2999-01-01T00:00:00.000000Z")}' >"$root/lease"
+      echo "True KubeletReady" >"$root/ready"`,
+    );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    const { code, stdout } = await runStep(machine, "await_node");
 
-    const looks = machine.callsOf("curl").filter((call) => call.includes("/api/v1/nodes/"));
-    expect(looks).toHaveLength(2);
+    expect(code).toBe(0);
+    expect(stdout).toContain("the kubelet last reported at 2020-01-01T00:00:00.000000Z");
+    const looks = machine.callsOf("curl").map((call) => /nodes|leases/.exec(call)?.[0]);
+    expect(looks).toEqual(["nodes", "nodes", "leases", "nodes", "leases"]);
   });
 
   it("asks nobody whether it is Ready while it has no pod network, without which it cannot be", async () => {
-    const machine = await member();
     machine.removeFile("/etc/cni/net.d/10-it.conflist");
 
-    const outcome = await bootstrap(machine, { HANGS: "await_node" });
+    const { code, stdout } = await runStep(machine, "node_is_ready");
 
-    expect(outcome.stderr).toContain(`node ${payload.machine}: no pod network yet`);
-    expect(machine.callsOf("curl").filter((call) => call.includes("/nodes/"))).toEqual([]);
-  });
-
-  it("is well only if its kubelet has reported since, whatever the node's condition still says", async () => {
-    const machine = await member();
-    machine.write("/lease", "2020-01-01T00:00:00.000000Z");
-
-    const outcome = await bootstrap(machine, { HANGS: "await_node" });
-
-    expect(outcome.stderr).toContain("the kubelet last reported at 2020-01-01T00:00:00.000000Z");
+    expect(code).toBe(1);
+    expect(stdout).toContain(`node ${payload.machine}: no pod network yet`);
+    expect(machine.callsOf("curl")).toEqual([]);
   });
 });
