@@ -5,26 +5,56 @@ import {
   deeds,
   machineIn,
   programs,
+  runStep,
   ship,
   worker,
   World,
 } from "../../../support/bootstrapped-machine";
+import { FakeMachine } from "../../../support/fake-machine";
 
 jest.setTimeout(120_000);
 
 describe("a worker", () => {
   const workerIn = (world: Partial<World> = {}) => machineIn(world, worker);
+  const reserved = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
 
-  it("joins, and asks neither for its identity nor for etcd", async () => {
-    const machine = workerIn();
+  describe("whose predecessor has left its Node, and which is not Ready in time", () => {
+    let machine: FakeMachine;
+    beforeAll(async () => {
+      machine = workerIn({ node: true, ready: "False KubeletNotReady" });
+      beforeJoining(machine, `cp "$root/${reserved}" "$root/reserved"`);
+      expect((await bootstrap(machine, { HANGS: "await_node" })).code).toBe(124);
+    });
 
-    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+    it("removes that Node first, with its own token, and joins", () => {
+      expect(deeds(machine)).toEqual(["delete node", "join"]);
+      expect(machine.callsOf("kubectl").find((call) => call.includes("delete"))).toBe(
+        "--kubeconfig /etc/zoned/discovery.conf --request-timeout 30s delete node zoned-test-workers-1 --ignore-not-found --wait=false",
+      );
+    });
 
-    expect(deeds(machine)).toEqual(["join"]);
-    expect(machine.callsOf("curl").join()).not.toMatch(/169\.254|:2379/);
+    it("asks neither for its identity nor for etcd", () => {
+      expect(machine.callsOf("curl").join()).not.toMatch(/169\.254|:2379/);
+    });
+
+    it("has reserved what its kubelet needs before it joins", () => {
+      expect(JSON.parse(machine.read("/reserved")).kubeReserved.cpu).toBe("100m");
+    });
+
+    it("leaves the API's name to the balancer", () => {
+      expect(machine.read("/etc/hosts")).not.toContain("# zoned");
+    });
+
+    it("is not configured anew", async () => {
+      machine.write("/ready", calm.ready);
+      machine.forgetCalls();
+      ship(machine, worker);
+
+      expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+      expect(machine.callsOf("kubeadm")).toEqual([]);
+    });
   });
-
-  const kept = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
 
   // learn.microsoft.com/azure/aks/node-resource-reservations
   it.each([
@@ -36,56 +66,25 @@ describe("a worker", () => {
     [16, 64000, 253, "260m", "5110Mi"],
     [32, 128000, 110, "420m", "2250Mi"],
     [64, 256000, 110, "740m", "2250Mi"],
-  ])(
-    "of %i cores and %i MiB, for %i pods, reserves %s and %s before it joins",
-    async (cores, mebibytes, maxPods, cpu, memory) => {
-      const machine = machineIn({}, { ...worker, maxPods });
-      machine.program("nproc", `echo ${cores}`);
-      machine.program("free", `printf 'total used\\nMem: ${mebibytes} 400\\nSwap: 0 0\\n'`);
-      beforeJoining(machine, `cp "$root/${kept}" "$root/kept"`);
+  ])("of %i cores and %i MiB, for %i pods, reserves %s and %s", async (...row) => {
+    const [cores, mebibytes, maxPods, cpu, memory] = row;
+    const machine = machineIn({}, { ...worker, maxPods });
+    machine.program("nproc", `echo ${cores}`);
+    machine.program("free", `printf 'total used\\nMem: ${mebibytes} 400\\nSwap: 0 0\\n'`);
 
-      expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "reserve_resources")).code).toBe(0);
 
-      expect(JSON.parse(machine.read("/kept"))).toEqual({ kubeReserved: { cpu, memory } });
-    },
-  );
+    expect(JSON.parse(machine.read(reserved))).toEqual({ kubeReserved: { cpu, memory } });
+  });
 
-  it("removes the node that a join has left which failed", async () => {
-    const machine = workerIn({ failing: { join: 1 } });
+  it("resets itself after a join that failed, removes the Node that it has left, and tries again", async () => {
+    const machine = workerIn({ failing: { join: 2 } });
     beforeJoining(machine, 'touch "$root/node"');
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    for (const code of [7, 7, 0]) expect((await runStep(machine, "join")).code).toBe(code);
 
-    expect(deeds(machine)).toEqual(["join", "reset", "delete node", "join"]);
-  });
-
-  it("removes its predecessor's node first, with its own token", async () => {
-    const machine = workerIn({ node: true });
-    await bootstrap(machine);
-
-    expect(deeds(machine)).toEqual(["delete node", "join"]);
-    expect(machine.callsOf("kubectl").find((call) => call.includes("delete"))).toBe(
-      "--kubeconfig /etc/zoned/discovery.conf --request-timeout 30s delete node zoned-test-workers-1 --ignore-not-found --wait=false",
-    );
-  });
-
-  it("is not configured anew where only its Node was not Ready in time", async () => {
-    const machine = workerIn({ ready: "False KubeletNotReady" });
-    expect((await bootstrap(machine, { HANGS: "await_node" })).code).toBe(124);
-    machine.write("/ready", calm.ready);
-    machine.forgetCalls();
-    ship(machine, worker);
-
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(machine.callsOf("kubeadm")).toEqual([]);
-  });
-
-  it("resets itself after a join that failed, and tries again", async () => {
-    const machine = workerIn({ failing: { join: 2 } });
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(deeds(machine)).toEqual(["join", "reset", "join", "reset", "join"]);
+    const undone = ["join", "reset", "delete node"];
+    expect(deeds(machine)).toEqual([...undone, ...undone, "join"]);
   });
 
   it("says what the API said when it cannot be reached", async () => {
@@ -107,34 +106,22 @@ describe("a worker", () => {
   };
 
   it("gives an API server time to know its token", async () => {
-    expect((await bootstrap(refusedTimes(10))).code).toBe(0);
+    expect((await runStep(refusedTimes(10), "await_api")).code).toBe(0);
   });
 
   it("ends when its token has expired, and says how it gets another one", async () => {
-    const outcome = await bootstrap(refusedTimes(1000));
+    const { code, stdout } = await runStep(refusedTimes(1000), "await_api");
 
-    expect(outcome.code).toBe(1);
-    expect(outcome.stderr.trim().split("\n").slice(-2)).toEqual([
-      expect.stringMatching(
-        /does not know the join token of zoned-test-workers-1.*run `pulumi up` again, without --replace/,
-      ),
-      'step "search for the API" failed with exit code 1',
-    ]);
-  });
-
-  it("leaves the API's name to the balancer", async () => {
-    const machine = workerIn();
-    await bootstrap(machine);
-
-    expect(machine.read("/etc/hosts")).not.toContain("# zoned");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /does not know the join token of zoned-test-workers-1.*run `pulumi up` again, without --replace/,
+    );
   });
 
   it("does not wait for Ready where nobody knows when that can be", async () => {
-    const machine = machineIn(
-      { ready: "False KubeletNotReady" },
-      { ...worker, awaitsReady: false },
-    );
+    const unready = { ready: "False KubeletNotReady" };
+    const machine = machineIn(unready, { ...worker, awaitsReady: false });
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "await_node")).code).toBe(0);
   });
 });
