@@ -16,6 +16,7 @@ import {
   listedNode,
   machineIn,
   peer,
+  runStep,
   script,
   ship,
   worker,
@@ -57,6 +58,14 @@ describe("an upgrade", () => {
       'case $* in *jsonpath*) cat "$root/annotation" ;; *cluster-info*) ;; *annotate*) echo annotate >>"$root/order"; [[ $* == *configuration-* ]] && : >"$root/annotation" || { last=${*: -1}; echo "${last#*=}" >"$root/annotation"; } ;; *"replace --filename -"*) cat >/dev/null ;; *) cat "$root/objects" ;; esac',
     );
     machine.write("/annotation", "");
+    machine.write(
+      "/node",
+      JSON.stringify({
+        metadata: { annotations: { "zoned/cordoned-for-upgrade": "x" } },
+        spec: {},
+        status: { conditions: [{ type: "Ready", status: "True" }] },
+      }),
+    );
     machine.write("/objects", JSON.stringify({ items: allWell }));
     machine.program(
       "curl",
@@ -65,8 +74,8 @@ describe("an upgrade", () => {
         *eviction*) echo "evict" >>"$root/order"; echo '{"items":[]}' >"$root/pods"; printf '{}\\n201' ;;
         *PATCH*) [[ $* == *'"unschedulable": true'* ]] && echo cordon >>"$root/order" || echo uncordon >>"$root/order" ;;
         *"/api/v1/pods"*) cat "$root/pods" ;;
-        *"/leases/"*) TZ=UTC0 printf '{"spec": {"renewTime": "%(%FT%TZ)T"}}' -1 ;;
-        *"/api/v1/nodes/"*) echo '{"metadata":{"annotations":{"zoned/cordoned-for-upgrade":"x"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+        *"/leases/"*) cat "$root/lease" ;;
+        *"/api/v1/nodes/"*) cat "$root/node" ;;
         *10250/pods*) echo kubelet >>"$root/order"; { cat "$root/kubelet-pods" || echo '${kubeletPods()}'; rm -f "$root/kubelet-pods"; } 2>/dev/null ;;
         *2379/health*) echo '{"health":"true"}' ;;
         *maintenance/alarm*) echo '{}' ;;
@@ -77,27 +86,17 @@ describe("an upgrade", () => {
   }
 
   const order = (machine: FakeMachine) => machine.read("/order").trim().split("\n");
+
+  /** Has one of its programs do this before, which may end it. */
+  const first = (machine: FakeMachine, program: string, does: string) =>
+    machine.program(
+      program,
+      `${does}\n${machine.read(`/programs/${program}`).split("\n").slice(3).join("\n")}`,
+    );
   const pod = (name: string, owner?: string) => ({
     metadata: { namespace: "default", name, ...(owner && { ownerReferences: [{ kind: owner }] }) },
     status: { phase: "Running" },
   });
-
-  /** Lets a step fail by these calls of kubeadm, and then takes the change back to `before`, which ends well. */
-  async function failAndTakeBack(
-    machine: FakeMachine,
-    { calls, step, before }: Readonly<{ calls: string; step: string; before: Payload }>,
-  ): Promise<void> {
-    const kubeadm = machine.read("/programs/kubeadm").replace(/^#!.*\n/, "");
-    machine.write("/broken", "");
-    machine.program("kubeadm", `${kubeadm}\n[[ $* != ${calls} || ! -e "$root/broken" ]]`);
-    expect((await bootstrap(machine)).stderr).toContain(`step "${step}" failed`);
-
-    machine.removeFile("/broken");
-    machine.write("/order", "");
-    machine.write("/wanted", before.kubernetesVersion);
-    ship(machine, before);
-    expect((await bootstrap(machine)).code).toBe(0);
-  }
 
   it("drains a worker before it is upgraded, leaves pods that would come back or have ended, and uncordons it after", async () => {
     const mirrored = { annotations: { "kubernetes.io/config.mirror": "hash" } };
@@ -133,178 +132,178 @@ describe("an upgrade", () => {
     expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([45 * 60]);
   });
 
-  it("takes pods again when the step has no time for a longer drain, and gives its turn back", async () => {
-    const machine = memberIn({ ...worker, ...next, drainMinutes: 240 }, [pod("web")]);
-    const curl = machine.read("/programs/curl").replace(/^#!.*\n/, "");
-    const held = `[[ $* != */eviction* ]] || { printf '{"message": "the budget of web"}\\n429'; exit; }`;
-    machine.program("curl", `${held}\n${curl}`);
-    const data = { [worker.machine]: "update 2999-01-01T00:00:00Z" };
-    machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
-    const soon = `${Math.floor(Date.now() / 1000) + 1800 + 3}`;
+  it.each([
+    ["that it is given", 0, 7200, "give them longer (zoned:drainMinutes)"],
+    ["that the step has for it", 240, 1799, `kubectl drain ${worker.machine} --ignore-daemonsets`],
+  ])(
+    "takes pods again when they are still there after the time %s, gives its turn back, and says what holds them",
+    async (_, drainMinutes, seconds, way) => {
+      const machine = memberIn({ ...worker, ...next, drainMinutes }, [pod("web")]);
+      const causes = [{ message: "The disruption budget web needs 1 healthy pods" }];
+      const held = JSON.stringify({ message: "Cannot evict pod.", details: { causes } });
+      first(machine, "curl", `[[ $* != */eviction* ]] || { printf '%s\\n429' '${held}'; exit; }`);
+      const data = { [worker.machine]: "update 2999-01-01T00:00:00Z" };
+      machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
+      machine.program("sleep", "exec /bin/sleep 1.1");
+      const deadline = `${Math.floor(Date.now() / 1000) + seconds}`;
 
-    const { stderr } = await bootstrap(machine, { ZONED_DEADLINE: soon });
+      const { code, stdout } = await runStep(machine, "drain", { ZONED_DEADLINE: deadline });
 
-    expect(stderr).toMatch(/after \d+ minutes pods are still on this machine.*the budget of web/);
-    expect(stderr).toContain(`kubectl drain ${worker.machine} --ignore-daemonsets`);
-    expect(stderr).not.toContain("drainMinutes");
-    expect(order(machine)).toContain("uncordon");
-    expect(machine.callsOf("curl").join()).toContain(`"${worker.machine}":null`);
-  });
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/after 0 minutes pods are still on this machine/);
+      expect(stdout).toContain(way);
+      expect(stdout).toContain(`default/web: Cannot evict pod. ${causes[0]!.message}`);
+      expect(order(machine)).toContain("uncordon");
+      expect(machine.callsOf("curl").join()).toContain(`"${worker.machine}":null`);
+    },
+  );
 
   it("is not drained while another machine is down for an event of Azure, and says so", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
-    machine.write("/order", "");
-    const data = { "zoned-test-workers-2": "Redeploy 2999-01-01T00:00:00Z" };
-    machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
+    const turns = (data: object) => `${JSON.stringify({ metadata: {}, data })}\n200`;
+    machine.write("/turns", turns({ "zoned-test-workers-2": "Redeploy 2999-01-01T00:00:00Z" }));
+    machine.program("sleep", `echo waits >>"$root/order"; echo -n '${turns({})}' >"$root/turns"`);
 
-    const { code, stderr } = await bootstrap(machine, { HANGS: "drain" });
+    const { code, stdout } = await runStep(machine, "drain");
 
-    expect(code).not.toBe(0);
-    expect(stderr).toContain("zoned-test-workers-2 is down for Redeploy, at most until 2999");
-    expect(order(machine)).not.toContain("cordon");
+    expect(code).toBe(0);
+    expect(stdout).toContain("zoned-test-workers-2 is down for Redeploy, at most until 2999");
+    expect(order(machine).slice(0, 2)).toEqual(["waits", "cordon"]);
   });
 
-  it.each([
-    ["kubeadm", "packages", 2],
-    ["kubelet", "kubelet", 6],
-  ])(
+  it.each(["kubeadm", "kubelet"])(
     "goes no further where %s is of another version after its installation",
-    async (program, step, done) => {
+    async (program) => {
       const machine = memberIn({ ...worker, ...next });
-      machine.program(
-        program,
-        machine
-          .read(`/programs/${program}`)
-          .replace(/^#!.*\n/, "")
-          .replace(`$(cat "$root/version-of-${program}")`, "9.9.9"),
-      );
+      first(machine, program, `[[ $* != *version* ]] || { echo "v9.9.9 v9.9.9"; exit; }`);
 
-      const outcome = await bootstrap(machine);
+      const { code, stdout } = await runStep(machine, `upgrade_${program}`);
 
-      expect(lastLine(outcome)).toBe(`step "${step}" failed with exit code 1`);
-      expect(outcome.stderr).toMatch(/ is of version v9\.9\.9 .*v9\.9\.10/);
-      const tried = order(machine);
-      expect(tried.slice(tried.lastIndexOf(`first-boot install_${program}`) + 1)).toEqual([]);
-      expect([...new Set(tried)].length).toBe(done);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/ is of version v9\.9\.9 .*v9\.9\.10/);
+      expect(order(machine).at(-1)).toBe(`first-boot install_${program}`);
     },
   );
 
   it("leaves a node cordoned that somebody else has cordoned", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
-    const curl = machine.read("/programs/curl").replace(/^#!.*\n/, "");
-    machine.program(
-      "curl",
-      `${curl.replace('{"zoned/cordoned-for-upgrade":"x"}},"spec":{}', '{}},"spec":{"unschedulable":true}')}`,
-    );
+    machine.write("/node", JSON.stringify({ metadata: {}, spec: { unschedulable: true } }));
 
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(order(machine)).toContain("evict");
-    expect(order(machine).join()).not.toContain("cordon");
+    for (const step of ["drain", "uncordon"]) expect((await runStep(machine, step)).code).toBe(0);
+
+    expect(order(machine)).toEqual(["evict"]);
   });
 
-  it("begins on a control plane that is well only when all others are, and saves etcd first", async () => {
+  describe("of a control plane", () => {
     const saving = { ...controlPlane, ...next, tasks: ["snapshots" as const] };
-    const save = (machine: FakeMachine, code = 0) =>
+    const certificate = "/etc/kubernetes/pki/apiserver.crt";
+    const savingIn = (code = 0, peerIs = "True") => {
+      const machine = memberIn(saving);
+      machine.write("/order", "");
+      machine.write(certificate, "of before");
       machine.write(
         "/opt/zoned/etcd-snapshot.sh",
         `#!/bin/bash\necho "snapshot $*" >>"${machine.root}/order"; echo "no space" >&2; exit ${code}\n`,
         0o700,
       );
-    const sick = JSON.stringify({
-      items: clusterWith({ [peer.name]: listedNode(peer.name, "False") }),
+      const items = clusterWith({ [peer.name]: listedNode(peer.name, peerIs) });
+      machine.write("/objects", JSON.stringify({ items }));
+      return machine;
+    };
+
+    it("saves etcd first, and keeps the CAs and the API server's certificate", async () => {
+      const machine = savingIn();
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      expect(order(machine)).toEqual([
+        "first-boot add_package_source",
+        "first-boot install_kubeadm",
+        "first-boot pull_images",
+        "snapshot save any",
+        "cordon",
+        "kubeadm init phase certs",
+        "kubeadm upgrade node --config",
+        "first-boot install_kubelet",
+        "kubeadm init phase kubelet-start",
+        "kubelet",
+        "uncordon",
+      ]);
+      expect(machine.read(certificate)).toBe("of before");
+      expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA before");
     });
-    const well = memberIn(saving);
-    const unsaved = memberIn(saving);
-    const besideSick = memberIn(saving);
-    const halfDone = memberIn(saving);
-    [well, besideSick, halfDone].forEach((machine) => save(machine));
-    save(unsaved, 1);
-    for (const machine of [besideSick, halfDone]) {
-      machine.write("/objects", sick);
-      machine.write("/order", "");
-    }
-    const curl = halfDone.read("/programs/curl").replace(/^#!.*\n/, "");
-    halfDone.program(
-      "curl",
-      `[[ $* != *2381/health* ]] || grep --quiet kubelet-start "$root/order" || exit 22\n${curl}`,
-    );
 
-    expect((await bootstrap(well)).code).toBe(0);
-    expect(order(well).slice(0, 6)).toEqual([
-      "first-boot add_package_source",
-      "first-boot install_kubeadm",
-      "first-boot pull_images",
-      "snapshot save any",
-      "cordon",
-      "kubeadm init phase certs",
-    ]);
-    expect((await bootstrap(unsaved)).stderr).toMatch(/\nno space\nstep "snapshot" failed/);
-    expect(order(unsaved).join()).not.toMatch(/cordon|upgrade/);
-    expect(lastLine(await bootstrap(besideSick, { HANGS: "await_peers" }))).toBe(
-      'step "other control planes" failed with exit code 124',
-    );
-    expect(besideSick.read("/order")).toBe("");
-    await bootstrap(halfDone, { HANGS: "await_peers" });
-    expect(order(halfDone)).toContain("kubeadm upgrade node --config");
+    it("goes no further where etcd cannot be saved", async () => {
+      const machine = savingIn(1);
+
+      expect((await bootstrap(machine)).stderr).toMatch(/\nno space\nstep "snapshot" failed/);
+
+      expect(order(machine).join()).not.toMatch(/cordon|upgrade/);
+    });
+
+    it("does not begin on one that is well while another one is not", async () => {
+      const machine = savingIn(0, "False");
+
+      expect(lastLine(await bootstrap(machine, { HANGS: "await_peers" }))).toBe(
+        'step "other control planes" failed with exit code 124',
+      );
+
+      expect(machine.read("/order")).toBe("");
+    });
+
+    it("puts right one that is half done, whatever the others are", async () => {
+      const machine = savingIn(0, "False");
+      const isSound = 'grep --quiet kubelet-start "$root/order"';
+      first(machine, "curl", `[[ $* != *2381/health* ]] || ${isSound} || exit 22`);
+
+      await bootstrap(machine, { HANGS: "await_peers" });
+
+      expect(order(machine)).toContain("kubeadm upgrade node --config");
+    });
   });
 
-  it("has kubeadm sign the API server's certificate anew where it lacks a name, and keeps it else", async () => {
+  it("has kubeadm sign the API server's certificate anew where it lacks a name", async () => {
     const certificate = "/etc/kubernetes/pki/apiserver.crt";
-    const [lacking, sound] = [
-      memberIn({ ...controlPlane, ...next }),
-      memberIn({ ...controlPlane, ...next }),
-    ];
-    for (const machine of [lacking, sound]) machine.write(certificate, "of before");
-    lacking.program(
+    const machine = memberIn({ ...controlPlane, ...next });
+    machine.write(certificate, "of before");
+    first(
+      machine,
       "kubeadm",
-      `case $* in version*) echo v9.9.10 ;;
-        "init phase certs apiserver "*) [[ ! -e $root${certificate} ]] || exit 1; echo new >"$root${certificate}" ;;
-      esac`,
+      `[[ $* != "init phase certs apiserver "* ]] || { [[ ! -e $root${certificate} ]] || exit 1; echo new >"$root${certificate}"; }`,
     );
 
-    expect((await bootstrap(lacking)).code).toBe(0);
-    expect((await bootstrap(sound)).code).toBe(0);
-    expect(lacking.read(certificate)).toBe("new\n");
-    expect(sound.read(certificate)).toBe("of before");
+    expect((await runStep(machine, "upgrade_control_plane")).code).toBe(0);
+
+    expect(machine.read(certificate)).toBe("new\n");
   });
 
-  it("fetches images before the drain also where an earlier try got no further than kubeadm", async () => {
-    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
+  it("fetches images also where an earlier try got no further than kubeadm", async () => {
+    const machine = memberIn({ ...worker, ...next });
     machine.write("/version-of-kubeadm", "9.9.10");
 
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(order(machine).slice(0, 2)).toEqual(["first-boot pull_images", "cordon"]);
+    expect((await runStep(machine, "upgrade_kubeadm")).code).toBe(0);
+
+    expect(order(machine)).toEqual(["first-boot pull_images"]);
   });
 
-  it("gives the cluster its configuration once, by the first control plane", async () => {
-    const clusterConfiguration = "of all";
-    const first = memberIn({ ...controlPlane, ...next, clusterConfiguration });
-    const second = memberIn({ ...controlPlane, ...next, clusterConfiguration });
-    second.write("/annotation", clusterConfiguration);
-
-    expect((await bootstrap(first)).code).toBe(0);
-    expect((await bootstrap(second)).code).toBe(0);
-    const upgrades = (machine: FakeMachine) =>
-      order(machine).filter((line) => /upload-config|upgrade|annotate/.test(line));
-    expect(upgrades(first)).toEqual([
-      "annotate",
-      "kubeadm init phase upload-config",
-      "kubeadm upgrade apply --yes",
-      "annotate",
-    ]);
-    expect(upgrades(second)).toEqual(["kubeadm upgrade node --config"]);
-  });
-
-  it("gives the cluster its configuration back where kubeadm was killed with the next one, and that is taken back", async () => {
+  it("gives the cluster its configuration once, by the first control plane, and gives it back where that was killed and the change is taken back", async () => {
     const before = { ...controlPlane, clusterConfiguration: "of all" };
     const machine = memberIn({ ...before, ...next, clusterConfiguration: "of the next" });
     machine.write("/annotation", "of all");
-    await failAndTakeBack(machine, { calls: '"upgrade apply"*', step: "kubeadm upgrade", before });
+    const upgrade = async () => {
+      machine.write("/order", "");
+      const { code } = await runStep(machine, "upgrade_control_plane");
+      return [code, ...order(machine).filter((line) => !line.includes("certs"))];
+    };
+    const given = ["annotate", "kubeadm init phase upload-config", "kubeadm upgrade apply --yes"];
+    const killed = '{ touch "$root/killed"; exit 137; }';
+    first(machine, "kubeadm", `[[ $* != "upgrade apply"* || -e $root/killed ]] || ${killed}`);
 
-    expect(order(machine)).toEqual(
-      expect.arrayContaining(["kubeadm init phase upload-config", "kubeadm upgrade apply --yes"]),
-    );
+    expect(await upgrade()).toEqual([137, ...given.slice(0, 2)]);
+    ship(machine, before);
+    expect(await upgrade()).toEqual([0, ...given, "annotate"]);
     expect(machine.read("/annotation")).toBe("of all\n");
+    expect(await upgrade()).toEqual([0, "kubeadm upgrade node --config"]);
   });
 
   it.each([
@@ -314,16 +313,11 @@ describe("an upgrade", () => {
     const machine = memberIn({ ...controlPlane, ...next });
     machine.write("/kubelet-pods", pods);
 
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(order(machine).slice(-4)).toEqual([
-      "kubeadm init phase kubelet-start",
-      "kubelet",
-      "kubelet",
-      "uncordon",
-    ]);
-    expect(machine.read("/var/log/zoned.log")).toContain(
-      `not Ready for the kubelet: etcd-${controlPlane.machine}`,
-    );
+    const { code, stdout } = await runStep(machine, "await_static_pods");
+
+    expect(code).toBe(0);
+    expect(order(machine)).toEqual(["kubelet", "kubelet"]);
+    expect(stdout).toContain(`not Ready for the kubelet: etcd-${controlPlane.machine}`);
     // By the certificate that kubelets take from API servers, and verified by the name in their own.
     const asked = machine.callsOf("curl").find((call) => call.includes(":10250/pods"));
     expect(asked).toContain(
@@ -349,37 +343,18 @@ describe("an upgrade", () => {
     const metric = (text: string) =>
       `apiserver_encryption_config_controller_last_config_info{apiserver_id_hash="sha256:1",hash="sha256:${digest(text)}"} 1`;
     machine.write("/loaded", metric("keys"));
-    const kubectl = machine.read("/programs/kubectl");
-    machine.program(
+    first(
+      machine,
       "kubectl",
-      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac\n${kubectl.replace(/^#!.*\n/, "")}`,
+      `case $* in */metrics*) cat "$root/loaded"; echo '${metric("other keys")}' >"$root/loaded"; exit ;; esac`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    const { code, stdout } = await runStep(machine, "await_control_plane");
+
+    expect(code).toBe(0);
     expect(machine.read(path)).toBe("other keys");
-    expect(machine.callsOf("kubectl").filter((call) => call.includes("/metrics"))).toHaveLength(
-      asked,
-    );
-    expect(machine.read("/var/log/zoned.log")).not.toContain("other keys");
-  });
-
-  it("keeps kubeadm's copy of etcd's data until the member is well again, and no longer", async () => {
-    const copy =
-      "/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-11-24-02-06-21/etcd/member/wal/0.wal";
-    const machine = memberIn({ ...controlPlane, ...next });
-    machine.write(copy, "");
-    machine.write("/broken", "");
-    machine.program(
-      "kubeadm",
-      '[[ $1 != version ]] || echo v9.9.10; [[ $1 != upgrade || ! -e "$root/broken" ]]',
-    );
-
-    expect((await bootstrap(machine)).stderr).toContain('step "kubeadm upgrade" failed');
-    expect(machine.has(copy)).toBe(true);
-    machine.removeFile("/broken");
-    ship(machine, { ...controlPlane, ...next });
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(machine.has(copy)).toBe(false);
+    expect(machine.callsOf("kubectl")).toHaveLength(asked);
+    expect(stdout).not.toContain("other keys");
   });
 
   it.each([
@@ -397,7 +372,8 @@ describe("an upgrade", () => {
       [[ $1 != upgrade ]] || { cp "$root${conf}" "$root/before"; echo "    certificate-authority-data: b25l" >"$root${conf}"; }`,
       );
 
-      expect((await bootstrap(machine)).code).toBe(0);
+      expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
       expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
       expect([machine.read("/before"), machine.read(conf)]).toEqual([trusting, trusting]);
     },
@@ -408,7 +384,8 @@ describe("an upgrade", () => {
     const machine = memberIn({ ...controlPlane, configuration: "later" });
     machine.write("/etc/kubernetes/pki/ca.crt", pem("the CA") + pem("another CA"));
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
     // The controller manager ends where it is to sign with several.
     expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA");
   });
@@ -435,11 +412,23 @@ describe("an upgrade", () => {
     expect(order(machine)).toEqual([""]);
   });
 
-  it("is undone where it has failed half-way and its change is taken back", async () => {
+  it("is undone where it has failed half-way and its change is taken back, and keeps kubeadm's copy of etcd's data until then", async () => {
+    const copy =
+      "/etc/kubernetes/tmp/kubeadm-backup-etcd-2026-11-24-02-06-21/etcd/member/wal/0.wal";
     const machine = memberIn({ ...worker, ...next });
-    machine.write("/order", "");
-    await failAndTakeBack(machine, { calls: "*kubelet-start*", step: "kubelet", before: worker });
+    machine.write(copy, "");
+    machine.write("/broken", "");
+    first(machine, "kubeadm", '[[ $* != *kubelet-start* || ! -e "$root/broken" ]] || exit 1');
 
+    expect((await bootstrap(machine)).stderr).toContain('step "kubelet" failed');
+    expect(machine.has(copy)).toBe(true);
+
+    machine.removeFile("/broken");
+    machine.write("/order", "");
+    machine.write("/wanted", worker.kubernetesVersion);
+    ship(machine, worker);
+    expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.has(copy)).toBe(false);
     // Both programs of the version before, its configuration, and pods may come again.
     expect(order(machine)).toEqual([
       "first-boot add_package_source",
@@ -463,17 +452,11 @@ describe("an upgrade", () => {
     const machine = memberIn({ ...controlPlane, configuration: "later", files });
     machine.write(patch("etcd.yaml").path, "taken back");
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "true")).code).toBe(0);
+
     expect(readdirSync(join(machine.root, "etc/zoned/patches"))).toEqual([
       "corednsdeployment.yaml",
     ]);
-  });
-
-  it("leaves the CAs of a member as they are, unless other ones are ordered", async () => {
-    const machine = memberIn({ ...controlPlane, configuration: "later" });
-
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(machine.read("/etc/kubernetes/pki/ca.crt")).toBe("the CA before");
   });
 
   it("takes the keys of service accounts that come with it before kubeadm runs, which starts anew what reads them", async () => {
@@ -495,7 +478,8 @@ describe("an upgrade", () => {
       [[ $1 != upgrade ]] || cat "$root"/etc/kubernetes/pki/sa.* >"$root/at-upgrade"`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
     expect(machine.read("/at-upgrade")).toBe("the new keytwo public keys");
   });
 
@@ -512,7 +496,9 @@ describe("an upgrade", () => {
       esac`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    for (const step of ["upgrade_member", "upgrade_kubelet"])
+      expect((await runStep(machine, step)).code).toBe(0);
+
     expect(machine.read("/at-start")).toBe("new\nkey\n");
     expect(statSync(join(machine.root, certificate)).mode & 0o777).toBe(0o600);
     expect(machine.callsOf("kubeadm").find((call) => call.startsWith("kubeconfig"))).toBe(
@@ -543,33 +529,35 @@ describe("an upgrade", () => {
     const payload = { ...controlPlane, configuration: "later", clusterConfiguration: "of all" };
     const machine = memberIn({ ...payload, tasks: ["cas"] });
     const info = { data: { kubeconfig: "  certificate-authority-data: b2xk\n" } };
-    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
-    machine.program(
+    first(
+      machine,
       "kubectl",
       `case $* in *"configmap cluster-info"*) echo '${JSON.stringify(info)}'; exit ;;
-        *"--namespace kube-public replace"*) cat >"$root/published"; exit ;; esac\n${kubectl}`,
+        *"--namespace kube-public replace"*) cat >"$root/published"; exit ;; esac`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
     expect(JSON.parse(machine.read("/published"))).toEqual({
       data: { kubeconfig: `  certificate-authority-data: ${base64("the CA")}\n` },
     });
   });
 
   it("restarts pods of the namespaces kube-* when they get the new CAs, and not before", async () => {
-    const machine = memberIn({ ...controlPlane, configuration: "now", tasks: ["restart-pods"] });
-    const kubectl = machine.read("/programs/kubectl").replace(/^#!.*\n/, "");
-    machine.program(
+    const machine = memberIn({ ...controlPlane, tasks: ["restart-pods"] });
+    first(
+      machine,
       "kubectl",
       `case $* in
         *kube-root-ca.crt*) echo asked >>"$root/order"; [[ $(wc -l <"$root/order") -lt 3 ]] || printf "the CA before"; exit ;;
         *"get namespaces"*) printf 'namespace/%s\\n' default kube-system kube-flannel; exit ;;
         *"get daemonsets,deployments"*) echo daemonset.apps/it; exit ;;
         *"rollout restart"*) echo "$*" >>"$root/order"; exit ;;
-      esac\n${kubectl}`,
+      esac`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "restart_pods")).code).toBe(0);
+
     expect(order(machine).map((line) => line.replace(/^.*--namespace/, "in"))).toEqual([
       ...Array<string>(3).fill("asked"),
       "in kube-system rollout restart daemonset.apps/it",
@@ -599,22 +587,13 @@ describe("an upgrade", () => {
   ])("of a %s goes on when something has failed this often in a row", async (_, payload, tries) => {
     const machine = memberIn(payload);
     machine.write("/opt/zoned/etcd-snapshot.sh", "#!/bin/bash\n", 0o700);
-    machine.program(
+    first(
+      machine,
       "kubectl",
-      `case $* in *kube-root-ca.crt*) printf "the CA before"; exit ;; esac\n${machine
-        .read("/programs/kubectl")
-        .replace(/^#!.*\n/, "")}`,
+      '[[ $* != *kube-root-ca.crt* ]] || { printf "the CA before"; exit; }',
     );
 
     expect(await bootstrapDespite(machine, tries)).toEqual(endedWell);
-  });
-
-  it("does nothing to a member that is what it shall be", async () => {
-    const machine = memberIn({ ...worker, configuration: "now" });
-    machine.write("/order", "");
-
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(machine.read("/order")).toBe("");
   });
 
   it("drains nothing where only the configuration differs", async () => {
@@ -623,23 +602,5 @@ describe("an upgrade", () => {
     expect((await bootstrap(machine)).code).toBe(0);
     expect(order(machine).join()).not.toMatch(/evict|first-boot/);
     expect(order(machine)).toContain("kubeadm upgrade node --config");
-  });
-
-  it("leaves a node that cannot be drained in time as it was, and says what holds it", async () => {
-    const machine = memberIn({ ...worker, ...next, drainMinutes: 0 }, [pod("web")]);
-    const curl = machine.read("/programs/curl");
-    machine.program(
-      "curl",
-      `case $* in *eviction*) printf '{"message":"Cannot evict pod as it would violate the budget.","details":{"causes":[{"message":"The disruption budget web needs 1 healthy pods and has 1 currently"}]}}\\n429'; exit ;; esac\n${curl.replace(/^#!.*\n/, "")}`,
-    );
-
-    const { code, stderr } = await bootstrap(machine);
-
-    expect(code).not.toBe(0);
-    expect(stderr).toContain("default/web: Cannot evict pod");
-    expect(stderr).toContain("The disruption budget web needs 1 healthy pods");
-    expect(stderr).toContain("Let them go, or give them longer (zoned:drainMinutes)");
-    expect(order(machine)).toContain("uncordon");
-    expect(order(machine)).not.toContain("kubeadm upgrade node --config");
   });
 });
