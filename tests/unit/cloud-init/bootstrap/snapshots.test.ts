@@ -8,8 +8,10 @@ import {
   endedWell,
   machineIn,
   programs,
+  runStep,
   ship,
 } from "../../../support/bootstrapped-machine";
+import { FakeMachine } from "../../../support/fake-machine";
 import { Outcome } from "../../../support/tools";
 
 jest.setTimeout(120_000);
@@ -55,28 +57,50 @@ describe("a snapshot of etcd", () => {
     machine.write("/etc/cni/net.d/10-it.conflist", "");
     return machine;
   };
-  const said = ({ stdout }: Outcome) =>
-    [...stdout.matchAll(/ bootstrap: (.+): done after/g)].map(([, step]) => step);
+  describe("that the initial control plane restores", () => {
+    let machine: FakeMachine;
+    let outcome: Outcome;
+    beforeAll(async () => {
+      machine = restoredIn();
+      outcome = await bootstrap(machine);
+    });
 
-  it("is what the initial control plane initializes with, past all revisions that anybody has seen", async () => {
-    const machine = restoredIn();
-    const outcome = await bootstrap(machine);
+    it("is what it initializes with, past all revisions that anybody has seen", () => {
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+      expect(outcome.stdout).toContain(" bootstrap: snapshot: done after");
+      expect(machine.read("/asked")).toMatch(/^fetch latest \S+\netcdutl \S+\n$/);
+      const [, restore = ""] = machine.callsOf("etcdutl");
+      expect(restore).toMatch(
+        /^snapshot restore \S+ --data-dir \/var\/lib\/etcd --name zoned-test-cp-2 --initial-cluster zoned-test-cp-2=https:\/\/172\.16\.2\.5:2380 --initial-advertise-peer-urls https:\/\/172\.16\.2\.5:2380 --initial-cluster-token zoned-\S+ --bump-revision 1000000000 --mark-compacted$/,
+      );
+      expect(machine.callsOf("kubeadm").find((call) => call.startsWith("init --"))).toBe(
+        "init --config /etc/zoned/kubeadm-init.yaml --skip-token-print --skip-phases addon/kube-proxy " +
+          "--ignore-preflight-errors DirAvailable--var-lib-etcd",
+      );
+      expect(machine.read("/var/lib/zoned/joined")).toBe("joined\n");
+      // It holds every Secret.
+      for (const file of ["snapshot.db", "etcdutl"])
+        expect([file, machine.has(`/var/lib/zoned/${file}`)]).toEqual([file, false]);
+    });
 
-    expect(outcome).toMatchObject({ code: 0, stderr: "" });
-    expect(said(outcome)).toContain("snapshot");
-    expect(machine.read("/asked")).toMatch(/^fetch latest \S+\netcdutl \S+\n$/);
-    const [, restore = ""] = machine.callsOf("etcdutl");
-    expect(restore).toMatch(
-      /^snapshot restore \S+ --data-dir \/var\/lib\/etcd --name zoned-test-cp-2 --initial-cluster zoned-test-cp-2=https:\/\/172\.16\.2\.5:2380 --initial-advertise-peer-urls https:\/\/172\.16\.2\.5:2380 --initial-cluster-token zoned-\S+ --bump-revision 1000000000 --mark-compacted$/,
-    );
-    expect(machine.callsOf("kubeadm").find((call) => call.startsWith("init --"))).toBe(
-      "init --config /etc/zoned/kubeadm-init.yaml --skip-token-print --skip-phases addon/kube-proxy " +
-        "--ignore-preflight-errors DirAvailable--var-lib-etcd",
-    );
-    expect(machine.read("/var/lib/zoned/joined")).toBe("joined\n");
-    // It holds every Secret.
-    const left = ["snapshot.db", "etcdutl"].filter((file) => machine.has(`/var/lib/zoned/${file}`));
-    expect(left).toEqual([]);
+    it("knows control planes that are gone, which are forgotten while no kubelet speaks for this one", () => {
+      const order = machine.calls
+        .map((words) => words.join(" ").replaceAll(machine.root, ""))
+        .filter((call) =>
+          /delete|(stop|start) kubelet|^kubeadm init .*(--skip-token|mark)/.test(call),
+        )
+        .map((call) => call.replace(/--kubeconfig \S+ --request-timeout 30s /, ""));
+      expect(order).toEqual([
+        expect.stringMatching(/^kubeadm init --config/),
+        "systemctl stop kubelet",
+        ...["zoned-test-cp-1", "zoned-test-cp-2"].flatMap((name) => [
+          `kubectl delete node ${name} --ignore-not-found --wait=false`,
+          `kubectl delete pods --all-namespaces --field-selector spec.nodeName=${name} --grace-period 0 --force --wait=false`,
+        ]),
+        "systemctl start kubelet",
+        "kubeadm init phase mark-control-plane --config /etc/zoned/kubeadm-init.yaml",
+      ]);
+    });
   });
 
   it("is asked for once more where it did not come, and so is its timer", async () => {
@@ -87,31 +111,10 @@ describe("a snapshot of etcd", () => {
     ).toEqual(endedWell);
   });
 
-  it("knows control planes that are gone, which are forgotten while no kubelet speaks for this one", async () => {
-    const machine = restoredIn();
-    await bootstrap(machine);
-
-    const order = machine.calls
-      .map((words) => words.join(" ").replaceAll(machine.root, ""))
-      .filter((call) =>
-        /delete|(stop|start) kubelet|^kubeadm init .*(--skip-token|mark)/.test(call),
-      )
-      .map((call) => call.replace(/--kubeconfig \S+ --request-timeout 30s /, ""));
-    expect(order).toEqual([
-      expect.stringMatching(/^kubeadm init --config/),
-      "systemctl stop kubelet",
-      ...["zoned-test-cp-1", "zoned-test-cp-2"].flatMap((name) => [
-        `kubectl delete node ${name} --ignore-not-found --wait=false`,
-        `kubectl delete pods --all-namespaces --field-selector spec.nodeName=${name} --grace-period 0 --force --wait=false`,
-      ]),
-      "systemctl start kubelet",
-      "kubeadm init phase mark-control-plane --config /etc/zoned/kubeadm-init.yaml",
-    ]);
-  });
-
   it("is not restored where it cannot be fetched: the message says why, and nothing was begun", async () => {
     const machine = restoredIn();
     machine.write("/refuses", "");
+
     const outcome = await bootstrap(machine);
 
     expect(outcome.code).toBe(1);
@@ -124,52 +127,48 @@ describe("a snapshot of etcd", () => {
   it("is not restored where etcdutl cannot read it", async () => {
     const machine = restoredIn();
     machine.program("etcdutl", "[[ $2 != status ]]");
-    const outcome = await bootstrap(machine);
 
-    expect(outcome.stderr).toMatch(
-      /\netcdutl cannot read snapshot latest: name an older one .*\nstep "snapshot" failed with exit code 1\n$/,
-    );
-    expect(deeds(machine)).toEqual([]);
+    const { code, stdout } = await runStep(machine, "fetch_snapshot");
+
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/etcdutl cannot read snapshot latest: name an older one/);
   });
 
-  it("is restored again, from its beginning, where that has ended half-way", async () => {
+  it.each([
+    ["the initialization", "kubeadm", '[[ $* != "init --"*'],
+    ["forgetting old control planes", "kubectl", '[[ $* != *"delete node"*'],
+  ])("is restored again, from its beginning, where %s has ended half-way", async (...row) => {
+    const [, program, unless] = row;
     const machine = restoredIn();
-    machine.write("/failing/init", "1");
+    const broken = `${unless} || -e $root/tried ]] || { touch "$root/tried"; exit 7; }`;
+    machine.program(program, `${broken}\n${programs[program as "kubeadm"]}`);
 
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(deeds(machine)).toEqual(["init", "reset", "init", "delete node", "delete node"]);
-    expect(machine.callsOf("etcdutl").filter((call) => call.includes("restore"))).toHaveLength(2);
-  });
-
-  it("is restored again where what it knows of old control planes could not be forgotten", async () => {
-    const machine = restoredIn();
-    const broken = 'case $* in *"delete node"*) mkdir "$root/tried" 2>/dev/null && exit 1 ;; esac';
-    machine.program("kubectl", `${broken}\n${programs.kubectl}`);
-
-    expect((await bootstrap(machine)).code).toBe(0);
+    await runStep(machine, "fetch_snapshot");
+    expect((await runStep(machine, "initialize")).code).toBe(7);
+    expect((await runStep(machine, "initialize")).code).toBe(0);
 
     expect(deeds(machine).filter((deed) => !deed.startsWith("delete"))).toEqual([
       ...["init", "reset", "init"],
     ]);
+    expect(machine.callsOf("etcdutl").filter((call) => call.includes("restore"))).toHaveLength(2);
   });
 
-  it("is restored by nobody else, and not where an API answers", async () => {
-    for (const world of [{ api: "answers" as const }, { ...asInitial, api: "answers" as const }]) {
-      const machine = machineIn(world, restoring);
-      expect((await bootstrap(machine)).code).toBe(0);
-      expect(machine.has("/asked")).toBe(false);
-      expect(deeds(machine)).toEqual(["join"]);
-    }
+  it("is not restored where an API answers", async () => {
+    const machine = machineIn(asInitial, restoring);
+    await runStep(machine, "decide");
+
+    expect(machine.read("/run/zoned/decision")).toBe("join\n");
   });
 
-  it("is saved by a timer that comes with the payload, and goes when it does not come any more", async () => {
-    const machine = machineIn({}, saving);
+  it("is not restored, but saved, by another control plane, by a timer that comes with the payload, and goes when it does not come any more", async () => {
+    const machine = machineIn({}, restoring);
     const units = () =>
       machine.callsOf("systemctl").filter((call) => /reload|etcd-snapshot/.test(call));
     // Those of the renewal's and the maintenance's units come after it.
     const others = ["daemon-reload", "daemon-reload"];
     expect((await bootstrap(machine)).code).toBe(0);
+    expect(machine.has("/asked")).toBe(false);
+    expect(deeds(machine)).toEqual(["join"]);
     expect(units()).toEqual([
       "daemon-reload",
       "enable zoned-etcd-snapshot.timer",
