@@ -10,7 +10,7 @@ import { FakeMachine } from "../../support/fake-machine";
 import { systemctl } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
-import { installed, run } from "../../support/tools";
+import { installed, Outcome, run } from "../../support/tools";
 
 jest.setTimeout(120_000);
 
@@ -91,38 +91,78 @@ function unbooted(): FakeMachine {
 }
 
 describe("a proxy with a login", () => {
-  it("is known to a machine before its first boot, which the bootstrap step then runs", async () => {
-    const machine = unbooted();
+  let machine: FakeMachine;
+  let outcome: Outcome;
+  let askedFor: readonly string[];
+  beforeAll(async () => {
+    admitted = header;
+    machine = unbooted();
+    machine.program(
+      "chmod",
+      'case $* in *zoned-proxy.new | *zoned/proxy.new) stat --format %a "$2" >>"$root/modes" ;; esac; exec /bin/chmod "$@"',
+    );
+    outcome = await bootstrap(machine);
+    askedFor = [...asked];
+  });
 
-    const { code, stdout, stderr } = await bootstrap(machine);
-
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  it("is known to a machine before its first boot, which the bootstrap step then runs", () => {
+    expect(outcome).toMatchObject({ code: 0, stderr: "" });
     expect(machine.has("/var/lib/zoned/first-boot.done")).toBe(true);
-    expect(asked).toEqual([`200 ${mirror}/apt/Release.key`]);
-    expect(isIn(stdout + machine.read("/var/log/zoned.log"))).toBe(false);
+    expect(askedFor).toEqual([`200 ${mirror}/apt/Release.key`]);
+    expect(isIn(outcome.stdout + machine.read("/var/log/zoned.log"))).toBe(false);
   });
 
-  it("is named without its password where it refuses, in the log, in the error and on command lines", async () => {
-    admitted = "";
-    const machine = unbooted();
-
-    const { code, stdout, stderr } = await bootstrap(machine);
-
-    expect(code).not.toBe(0);
-    expect(new Set(asked)).toEqual(new Set([`407 ${mirror}/apt/Release.key`]));
-    expect(stderr).toContain("HTTP Error 407: Proxy Authentication Required");
-    expect(stderr).toContain("first boot failed: package source, exit code 1");
-    const said = [stdout, stderr, machine.read("/var/log/zoned.log"), ...machine.calls.flat()];
-    expect(said.filter(isIn)).toEqual([]);
+  it("is no variable of the kubeadm that writes manifests, into which it would copy it", () => {
+    expect(machine.read(`${environmentFile}-config`)).toMatch(/^https_proxy=/m);
+    expect(machine.read(`${environmentFile}-join`)).not.toMatch(/_proxy=/i);
   });
+
+  it("is in files that only root reads, also while they are written", () => {
+    for (const path of [
+      "/etc/zoned/proxy.env",
+      "/etc/apt/apt.conf.d/95zoned-proxy",
+      "/var/lib/zoned/proxy",
+    ]) {
+      expect(isIn(machine.read(path))).toBe(true);
+      expect(modeOf(machine, path)).toBe("600");
+    }
+    expect(machine.read("/modes")).toBe("600\n600\n");
+    const unit = "/etc/systemd/system/containerd.service.d/zoned-proxy.conf";
+    expect(isIn(machine.read(unit))).toBe(false);
+  });
+
+  it.each(["apt", "curl", "python3"] as const)(
+    "is what %s logs in at, as it is written",
+    async (program) => {
+      const { root } = machine;
+      const url = "http://packages.invalid/it";
+      const inEnvironment = (command: string) =>
+        run("bash", ["-c", `set -a; . ${root}/etc/zoned/proxy.env; ${command}`]);
+      const ask = {
+        apt: () => {
+          mkdirSync(join(root, "lists/partial"), { recursive: true });
+          writeFileSync(join(root, "sources"), `deb [trusted=yes] ${url} /\n`);
+          return run(installed("apt-get", "apt"), [
+            ...["-o", `Dir::Etc::SourceList=${root}/sources`, "-o", "Dir::Etc::SourceParts=-"],
+            ...["-o", `Dir::State::Lists=${root}/lists`],
+            ...["--config-file", join(root, "etc/apt/apt.conf.d/95zoned-proxy"), "update"],
+          ]);
+        },
+        curl: () => inEnvironment(`curl --silent ${url}`),
+        python3: () =>
+          inEnvironment(`python3 -c 'import urllib.request as r; r.urlopen("${url}")'`),
+      };
+
+      await ask[program]();
+
+      expect(asked[0]).toMatch(/^200 http:\/\/packages\.invalid\/it/);
+      expect(asked.filter((one) => !one.startsWith("200 "))).toEqual([]);
+    },
+  );
 
   it("is named without its password where nothing listens", async () => {
-    const machine = unbooted();
-    await bootstrap(machine);
-    for (const { path, content } of proxyFiles(
-      behind(`http://${login}@127.0.0.1:9`),
-      "api.example",
-    ))
+    const elsewhere = behind(`http://${login}@127.0.0.1:9`);
+    for (const { path, content } of proxyFiles(elsewhere, "api.example"))
       machine.write(path, content);
 
     const { code, stdout, stderr } = await machine.run("/opt/zoned/first-boot.sh", [
@@ -134,71 +174,19 @@ describe("a proxy with a login", () => {
     expect(isIn(stdout + stderr)).toBe(false);
   });
 
-  it("is no variable of the kubeadm that writes manifests, into which it would copy it", async () => {
-    const machine = unbooted();
+  it("is named without its password where it refuses, in the log, in the error and on command lines", async () => {
+    admitted = "";
+    const refused = unbooted();
 
-    await bootstrap(machine);
+    const { code, stdout, stderr } = await bootstrap(refused);
 
-    expect(machine.read(`${environmentFile}-config`)).toMatch(/^https_proxy=/m);
-    expect(machine.read(`${environmentFile}-join`)).not.toMatch(/_proxy=/i);
+    expect(code).not.toBe(0);
+    expect(new Set(asked)).toEqual(new Set([`407 ${mirror}/apt/Release.key`]));
+    expect(stderr).toContain("HTTP Error 407: Proxy Authentication Required");
+    expect(stderr).toContain("first boot failed: package source, exit code 1");
+    const said = [stdout, stderr, refused.read("/var/log/zoned.log"), ...refused.calls.flat()];
+    expect(said.filter(isIn)).toEqual([]);
   });
-
-  it("is in files that only root reads, also while they are written", async () => {
-    const machine = unbooted();
-    machine.program(
-      "chmod",
-      'case $* in *zoned-proxy.new | *zoned/proxy.new) stat --format %a "$2" >>"$root/modes" ;; esac; exec /bin/chmod "$@"',
-    );
-
-    await bootstrap(machine);
-
-    const files = [
-      "/etc/zoned/proxy.env",
-      "/etc/apt/apt.conf.d/95zoned-proxy",
-      "/var/lib/zoned/proxy",
-    ];
-    for (const path of files) {
-      expect(isIn(machine.read(path))).toBe(true);
-      expect(modeOf(machine, path)).toBe("600");
-    }
-    expect(machine.read("/modes")).toBe("600\n600\n");
-    const unit = "/etc/systemd/system/containerd.service.d/zoned-proxy.conf";
-    expect(isIn(machine.read(unit))).toBe(false);
-  });
-
-  it.each(["apt", "curl", "python3"])(
-    "is what %s logs in at, as it is written",
-    async (program) => {
-      const machine = unbooted();
-      await bootstrap(machine);
-      asked.length = 0;
-      const { root } = machine;
-      const settings = join(root, "etc/zoned/proxy.env");
-      const url = "http://packages.invalid/it";
-      const ask = {
-        apt: () => {
-          mkdirSync(join(root, "lists/partial"), { recursive: true });
-          writeFileSync(join(root, "sources"), `deb [trusted=yes] ${url} /\n`);
-          return run(installed("apt-get", "apt"), [
-            ...["-o", `Dir::Etc::SourceList=${root}/sources`, "-o", "Dir::Etc::SourceParts=-"],
-            ...["-o", `Dir::State::Lists=${root}/lists`],
-            ...["--config-file", join(root, "etc/apt/apt.conf.d/95zoned-proxy"), "update"],
-          ]);
-        },
-        curl: () => run("bash", ["-c", `set -a; . ${settings}; curl --silent ${url}`]),
-        python3: () =>
-          run("bash", [
-            "-c",
-            `set -a; . ${settings}; python3 -c 'import urllib.request as r; r.urlopen("${url}")'`,
-          ]),
-      };
-
-      await ask[program as keyof typeof ask]();
-
-      expect(asked[0]).toMatch(/^200 http:\/\/packages\.invalid\/it/);
-      expect(asked.filter((one) => !one.startsWith("200 "))).toEqual([]);
-    },
-  );
 });
 
 it("leaves what it says readable where it has no password", async () => {

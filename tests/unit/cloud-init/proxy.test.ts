@@ -94,16 +94,13 @@ it("is set once, and again when it is another one, has another CA, or is gone", 
   expect(machine.has(caFile)).toBe(false);
 });
 
-it.each([
-  ["brings another one", { https: proxy }, ["set_proxy"]],
-  ["brings none", undefined, []],
-])("has the bootstrap step that %s do what there is to do", async (_, httpProxy, expected) => {
+it("is set by the bootstrap step that brings another one", async () => {
   const machine = machineIn();
-  setProxy(machine, httpProxy);
+  setProxy(machine, { https: proxy });
 
   expect((await bootstrap(machine)).code).toBe(0);
 
-  expect(machine.callsOf("first-boot").filter((call) => call === "set_proxy")).toEqual(expected);
+  expect(machine.callsOf("first-boot")).toContain("set_proxy");
 });
 
 it("is no concern of a machine that never had one", async () => {
