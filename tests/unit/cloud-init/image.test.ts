@@ -117,14 +117,27 @@ it.each([
     pulled("sha256:2"),
     `image ${names[1]} sha256:1 any more`,
   ],
-])("names and installs what the image lacks: %s", async (_, path, text, named) => {
+])("knows what the image lacks: %s", async (_, path, text, named) => {
   const made = await ofImage();
   made.write(path, text);
+  made.write("/var/lib/zoned/lacking", "");
+
+  expect((await made.run("/opt/zoned/first-boot.sh", ["compare_image"])).code).toBe(0);
+
+  expect(made.read("/var/lib/zoned/lacking").split("\n")).toContain(named);
+});
+
+it("names and installs what the image lacks, as where it is one of other settings", async () => {
+  const made = await ofImage();
+  const environment = made.read("/etc/zoned/first-boot.env");
+  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='containerd'"));
 
   const { code, stdout } = await boot(made);
 
   expect(code).toBe(0);
-  expect(stdout).toContain(`first boot: the image does not have ${named}\n`);
+  expect(stdout).toContain(
+    "first boot: the image does not have these settings, but container-runtime docker\n",
+  );
   expect(stepsOf(stdout)).toEqual(
     expect.arrayContaining(["egress", "kubernetes packages", "images"]),
   );
@@ -141,19 +154,6 @@ it("refuses what it lacks where there is no way to it, and has named it", async 
   expect(made.read("/var/lib/zoned/first-boot.failed")).toBe("egress, exit code 1\n");
   expect(stdout).toContain("the image does not have package kubelet 9.9.9-*");
   expect(made.callsOf("apt-get")).toEqual([]);
-});
-
-it("installs what an image of other settings does not have", async () => {
-  const made = await ofImage();
-  const environment = made.read("/etc/zoned/first-boot.env");
-  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='containerd'"));
-
-  const { code, stdout } = await boot(made);
-
-  expect(code).toBe(0);
-  expect(stdout).toContain(
-    "the image does not have these settings, but container-runtime docker\n",
-  );
 });
 
 describe("a machine that an image is made of", () => {
