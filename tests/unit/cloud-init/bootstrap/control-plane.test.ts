@@ -1,3 +1,4 @@
+import type { Payload } from "../../../../components/machine/payload";
 import {
   asInitial,
   base64,
@@ -11,48 +12,52 @@ import {
   machineIn,
   peer,
   programs,
+  runStep,
   ship,
   someoneElse,
   stale,
   token,
+  World,
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
+import { Outcome } from "../../../support/tools";
 
 jest.setTimeout(120_000);
 
-describe("a control plane", () => {
-  it.each([
-    {
-      who: "the initial control plane",
-      world: { ...asInitial, api: "silent" as const },
-      action: ["init"],
-      ends: "initialized",
-    },
-    {
-      who: "the initial control plane",
-      world: { ...asInitial, api: "answers" as const },
-      action: ["join"],
-      ends: "joined",
-    },
-    { who: "another one", world: { api: "answers" as const }, action: ["join"], ends: "joined" },
-  ])("does $action when it is $who and the API $world.api", async ({ world, action, ends }) => {
-    const machine = machineIn(world);
+const membersOf = (machine: FakeMachine) => JSON.parse(machine.read("/members")).members;
 
-    expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+describe("the initial control plane, where no API answers", () => {
+  const payload = { ...controlPlane, clusterConfiguration: "of now", apiAddress: "203.0.113.7" };
+  let machine: FakeMachine;
+  let outcome: Outcome;
 
-    expect(deeds(machine)).toEqual(action);
-    expect(machine.read("/var/lib/zoned/joined")).toBe(`${ends}\n`);
-  });
-
-  it("searches for the API right before it initializes, when first boot is over", async () => {
-    const machine = machineIn({ ...asInitial, api: "silent" });
+  beforeAll(async () => {
+    machine = machineIn(
+      {
+        // Azure's and Pulumi's spellings of an id may differ.
+        vmId: controlPlane.initialControlPlane!.toUpperCase(),
+        ...{ api: "silent", ready: "False KubeletNotReady" },
+      },
+      payload,
+    );
     machine.removeFile("/var/lib/zoned/first-boot.done");
     machine.program("cloud-init", 'touch "$root/var/lib/zoned/first-boot.done"');
+    machine.write("/probes", "3");
+    machine.write("/health", "down");
+    const prints = '[[ $* == *--skip-token-print* ]] || echo "--token abcdef.of-its-own";';
+    machine.program("kubeadm", programs.kubeadm.replace("    init*)", `    init*) ${prints}`));
+    outcome = await bootstrap(machine);
+  });
 
-    const { stdout } = await bootstrap(machine);
+  it("initializes the cluster, and does not wait for Ready, since the pod network comes after it", () => {
+    expect(outcome).toMatchObject({ code: 0, stderr: "" });
+    expect(deeds(machine)).toEqual(["init"]);
+    expect(machine.read("/var/lib/zoned/joined")).toBe("initialized\n");
+  });
 
-    const steps = [...stdout.matchAll(/ bootstrap: (.+): done after/g)].map(([, step]) => step);
-    expect(steps.slice(0, 6)).toEqual([
+  it("searches for the API right before, when first boot is over", () => {
+    const steps = [...outcome.stdout.matchAll(/ bootstrap: (.+): done after/g)];
+    expect(steps.map(([, step]) => step).slice(0, 6)).toEqual([
       "payload",
       "first boot",
       "kernel modules",
@@ -62,174 +67,201 @@ describe("a control plane", () => {
     ]);
   });
 
-  it("joins as the initial control plane too where the API misses two of its questions", async () => {
-    const machine = machineIn(asInitial);
-    machine.program(
-      "curl",
-      `if [[ $* == *readyz* && $* != *--resolve* ]]; then
-        echo x >>"$root/questions"; (($(wc -l <"$root/questions") > 2)) || exit 28
-      fi
-      ${programs.curl}`,
-    );
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(deeds(machine)).toEqual(["join"]);
-  });
-
-  it("knows the initial control plane's id however it is spelt", async () => {
-    const machine = machineIn({
-      vmId: controlPlane.initialControlPlane!.toUpperCase(),
-      api: "silent",
-    });
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(deeds(machine)).toEqual(["init"]);
-  });
-
-  it("never initializes when it is not the initial control plane, and says what to do", async () => {
-    const machine = machineIn({ api: "silent" });
-
-    const outcome = await bootstrap(machine, { HANGS: "decide" });
-
-    expect(outcome.code).toBe(124);
-    expect(deeds(machine)).toEqual([]);
-    expect(outcome.stderr).toContain(`vmId ${someoneElse}`);
-    expect(outcome.stderr).toContain(`vmId ${controlPlane.initialControlPlane}`);
-    expect(outcome.stderr).toContain("says how a new, empty cluster takes their place");
-  });
-
-  it.each([{ vmId: someoneElse }, asInitial])(
-    "does nothing where another cluster answers at its name ($vmId)",
-    async ({ vmId }) => {
-      const machine = machineIn({ vmId, api: "foreign" });
-
-      const outcome = await bootstrap(machine);
-
-      expect(outcome.code).toBe(1);
-      expect(deeds(machine)).toEqual([]);
-      expect(outcome.stderr).toContain("somebody else's cluster answers");
-    },
-  );
-
-  it.each([
-    { when: "its third question", probes: 3, asked: 3 },
-    { when: "none", probes: 1000, asked: 25 },
-  ])(
-    "ends when the balancer sends somebody to it, or after two minutes ($when)",
-    async ({ probes, asked }) => {
-      const machine = machineIn(
-        { ...asInitial, api: "silent" },
-        { ...controlPlane, apiAddress: "203.0.113.7" },
-      );
-      machine.write("/probes", `${probes}`);
-
-      expect((await bootstrap(machine)).code).toBe(0);
-
-      const through = machine.callsOf("curl").filter((call) => call.includes(":203.0.113.7"));
-      expect(through).toHaveLength(asked);
-      expect(through[0]).toContain(
-        "--resolve zoned-test.westeurope.cloudapp.azure.com:6443:203.0.113.7",
-      );
-    },
-  );
-
-  it("knows its entry in /etc/hosts when cloud-init has written the file anew", async () => {
-    const machine = machineIn();
-    machine.write(
-      "/etc/hosts",
-      `127.0.0.1\tlocalhost\n127.0.0.1\t${controlPlane.apiName}# zoned\n127.0.0.1 not${controlPlane.apiName}\n`,
-    );
-    machine.write("/etc/kubernetes/kubelet.conf", "");
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(machine.read("/hosts-at-join")).not.toMatch(/\szoned-test/);
-    expect(machine.read("/etc/hosts").trim().split("\n").slice(1)).toEqual([
-      `127.0.0.1 not${controlPlane.apiName}`,
-      hostsEntry,
-    ]);
-  });
-
-  it("means itself by the API's name before it initializes", async () => {
-    const machine = machineIn({ ...asInitial, api: "silent" });
-    await bootstrap(machine);
-
+  it("means itself by the API's name before it initializes", () => {
     expect(machine.read("/hosts-at-init")).toContain(hostsEntry);
   });
 
-  it.each([
-    ["gives the cluster the configuration that it is to join with", "of before", 1],
-    ["joins with the configuration that the cluster has already", "of now", 0],
-  ])("%s", async (_, has, times) => {
-    const machine = machineIn({}, { ...controlPlane, clusterConfiguration: "of now" });
-    const shown = `case $* in *jsonpath*) printf '${has}' ;;`;
-    machine.program("kubectl", programs.kubectl.replace("case $* in", shown));
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    const upload =
-      "init phase upload-config all --config /etc/zoned/kubeadm-init.yaml --kubeconfig /etc/zoned/discovery.conf";
-    const calls = machine.callsOf("kubeadm").filter((call) => /upload-config|^join/.test(call));
-    expect(calls).toEqual([...Array(times).fill(upload), expect.stringMatching(/^join/)]);
-    const noted = machine
-      .callsOf("kubectl")
-      .filter((call) => call.includes("configuration=of now"));
-    expect(noted).toHaveLength(times);
-  });
-
-  it("notes the configuration that it initializes the cluster with", async () => {
-    const machine = machineIn(
-      { ...asInitial, api: "silent" },
-      { ...controlPlane, clusterConfiguration: "of now" },
-    );
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
+  it("notes the configuration that it initializes the cluster with", () => {
     expect(machine.callsOf("kubectl").join()).toMatch(
       /annotate configmap kubeadm-config --overwrite zoned\/configuration=of now/,
     );
   });
 
-  it.each([stale, { ...stale, peerURLs: ["https://172.16.2.9:2380"] }])(
-    "removes its predecessor's etcd member ($peerURLs) and node before it joins, and nobody else's",
-    async (predecessor) => {
-      const machine = machineIn({ members: [peer, predecessor], node: true });
-
-      expect((await bootstrap(machine)).code).toBe(0);
-
-      expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
-      expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
-    },
-  );
-
-  it("trusts all CAs while it joins, where others come to be trusted", async () => {
-    const machine = machineIn({}, { ...controlPlane, tasks: ["cas"] });
-    machine.program(
-      "kubeadm",
-      programs.kubeadm
-        .replace(`echo "minted ${token}"`, 'echo "    certificate-authority-data: b25l"')
-        .replace("join*)", 'join*) cp "$root/etc/zoned/discovery.conf" "$root/discovery-at-join";'),
-    );
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(machine.read("/discovery-at-join")).toBe(
-      `    certificate-authority-data: ${base64("the CA")}\n`,
-    );
+  it("ends when the balancer sends somebody to it", () => {
+    const through = machine.callsOf("curl").filter((call) => call.includes(":203.0.113.7"));
+    expect(through).toHaveLength(3);
+    expect(through[0]).toContain(`--resolve ${controlPlane.apiName}:6443:203.0.113.7`);
   });
 
-  /** Made for another version: kubeadm and the kubelet come by a call of `first-boot`, which does this first. */
+  it("asks no other control planes", () => {
+    expect(machine.callsOf("curl").join()).not.toContain("maintenance/alarm");
+    expect(machine.callsOf("kubectl").join()).not.toContain("nodes,pods");
+  });
+
+  it("writes no token into the log that kubeadm would print of its own accord", () => {
+    const said = outcome.stdout + outcome.stderr + machine.read("/var/log/zoned.log");
+    expect(said).not.toContain("abcdef.of-its-own");
+  });
+
+  it("initializes no second cluster, and waits for Ready once there is a pod network", async () => {
+    machine.write("/etc/cni/net.d/10-canal.conflist", "");
+    ship(machine, payload);
+
+    const again = await bootstrap(machine, { HANGS: "await_node" });
+
+    expect(lastLine(again)).toBe('step "node" failed with exit code 124');
+    expect(deeds(machine)).toEqual(["init"]);
+  });
+});
+
+it("the initial control plane waits two minutes for a balancer, and goes on", async () => {
+  const machine = machineIn({}, { ...controlPlane, apiAddress: "203.0.113.7" });
+  machine.write("/probes", "1000");
+
+  expect((await runStep(machine, "await_balancer")).code).toBe(0);
+
+  expect(machine.callsOf("curl")).toHaveLength(25);
+  expect(machine.callsOf("sleep")).toEqual(Array(24).fill("5"));
+});
+
+it("the initial control plane joins where an API answers, though it missed two questions", async () => {
+  const machine = machineIn(asInitial);
+  machine.program(
+    "curl",
+    `if [[ $* == *readyz* ]]; then
+      echo x >>"$root/questions"; (($(wc -l <"$root/questions") > 2)) || exit 28
+    fi
+    ${programs.curl}`,
+  );
+
+  expect((await runStep(machine, "decide")).code).toBe(0);
+
+  expect(machine.read("/run/zoned/decision")).toBe("join\n");
+});
+
+it("another control plane never initializes, and says what to do", async () => {
+  const machine = machineIn({ api: "silent" });
+
+  const outcome = await bootstrap(machine, { HANGS: "decide" });
+
+  expect(outcome.code).toBe(124);
+  expect(deeds(machine)).toEqual([]);
+  expect(outcome.stderr).toContain(`vmId ${someoneElse}`);
+  expect(outcome.stderr).toContain(`vmId ${controlPlane.initialControlPlane}`);
+  expect(outcome.stderr).toContain("says how a new, empty cluster takes their place");
+});
+
+it.each([{ vmId: someoneElse }, asInitial])(
+  "a control plane does nothing where another cluster answers at its name ($vmId)",
+  async ({ vmId }) => {
+    const machine = machineIn({ vmId, api: "foreign" });
+
+    const { code, stdout } = await runStep(machine, "decide");
+
+    expect(code).toBe(1);
+    expect(machine.has("/run/zoned/decision")).toBe(false);
+    expect(stdout).toContain("somebody else's cluster answers");
+  },
+);
+
+describe("a control plane that joins", () => {
+  /** In a cluster that was given this configuration before. */
+  const joining = (has: string, world: Partial<World>, tasks: Payload["tasks"] = []) => {
+    const machine = machineIn(world, { ...controlPlane, clusterConfiguration: "of now", tasks });
+    const shown = `case $* in *jsonpath*) printf '${has}' ;;`;
+    machine.program("kubectl", programs.kubectl.replace("case $* in", shown));
+    return machine;
+  };
+  const uploads = (machine: FakeMachine) => ({
+    calls: machine.callsOf("kubeadm").filter((call) => /upload-config|^join/.test(call)),
+    noted: machine.callsOf("kubectl").filter((call) => call.includes("configuration=of now")),
+  });
+
+  describe("where a predecessor has left its member, by another address, and its Node", () => {
+    const elsewhere = { ...stale, peerURLs: ["https://172.16.2.9:2380"] };
+    let machine: FakeMachine;
+    beforeAll(async () => {
+      machine = joining("of before", { members: [peer, elsewhere], node: true }, ["cas"]);
+      // As cloud-init writes it anew.
+      machine.write(
+        "/etc/hosts",
+        `127.0.0.1\tlocalhost\n127.0.0.1\t${controlPlane.apiName}# zoned\n127.0.0.1 not${controlPlane.apiName}\n`,
+      );
+      machine.program(
+        "kubeadm",
+        programs.kubeadm
+          .replace(`echo "minted ${token}"`, 'echo "    certificate-authority-data: b25l"')
+          .replace("join*)", 'join*) cp "$root/etc/zoned/discovery.conf" "$root/at-join";'),
+      );
+      expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+    });
+
+    it("removes these first, and nobody else's", () => {
+      expect(deeds(machine)).toEqual(["remove member", "delete node", "join"]);
+      expect(membersOf(machine)).toEqual([peer]);
+      expect(machine.read("/var/lib/zoned/joined")).toBe("joined\n");
+    });
+
+    it("knows its entry in /etc/hosts when cloud-init has written the file anew", () => {
+      expect(machine.read("/hosts-at-join")).not.toMatch(/\szoned-test/);
+      expect(machine.read("/etc/hosts").trim().split("\n").slice(1)).toEqual([
+        `127.0.0.1 not${controlPlane.apiName}`,
+        hostsEntry,
+      ]);
+    });
+
+    it("gives the cluster the configuration that it is to join with", () => {
+      const { calls, noted } = uploads(machine);
+      expect(calls).toEqual([
+        "init phase upload-config all --config /etc/zoned/kubeadm-init.yaml --kubeconfig /etc/zoned/discovery.conf",
+        expect.stringMatching(/^join/),
+      ]);
+      expect(noted).toHaveLength(1);
+    });
+
+    it("trusts all CAs while it joins, where others come to be trusted", () => {
+      expect(machine.read("/at-join")).toBe(
+        `    certificate-authority-data: ${base64("the CA")}\n`,
+      );
+    });
+  });
+
+  describe("where its predecessor's member never started, and the cluster has its configuration", () => {
+    let machine: FakeMachine;
+    let outcome: Outcome;
+    beforeAll(async () => {
+      const world = { members: [peer, { ...stale, name: undefined }] };
+      machine = joining("of now", { ...world, failing: { "member-list": 12 } });
+      const once = 'mkdir "$root/$what" 2>/dev/null && exit 22';
+      machine.program(
+        "curl",
+        `what=; case $* in *2381/health*) what=own-etcd ;; *--resolve*:127.0.0.1*readyz) what=own-api ;; esac
+        [[ -z $what ]] || { ${once}; }
+        ${programs.curl}`,
+      );
+      outcome = await bootstrap(machine);
+    });
+
+    it("knows the member by its address", () => {
+      expect(outcome.code).toBe(0);
+      expect(membersOf(machine)).toEqual([peer]);
+    });
+
+    it("gives the cluster none", () => {
+      expect(uploads(machine)).toEqual({ calls: [expect.stringMatching(/^join/)], noted: [] });
+    });
+
+    it("asks for etcd's members again while nobody answers, as a new leader is elected", () => {
+      expect(outcome.stdout).not.toContain("next try");
+    });
+
+    it("is not done before its own etcd and API server are well", () => {
+      const asked = machine
+        .callsOf("curl")
+        .flatMap((call) => /2381\/health|:127\.0\.0\.1 .*readyz/.exec(call)?.[0].slice(0, 4) ?? []);
+      expect(asked.slice(0, 5)).toEqual([":127", ":127", "2381", ":127", "2381"]);
+    });
+  });
+});
+
+describe("a control plane that was made for another version", () => {
+  /** kubeadm and the kubelet come by a call of `first-boot`, which does this first. */
   const madeForAnother = (does = "") => {
     const machine = machineIn();
-    machine.program(
-      "kubeadm",
-      `[[ $1 != version || -e $root/kubeadm ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
-    );
+    machine.program("kubeadm", '[[ -e $root/kubeadm ]] && echo v9.9.9 || echo "v9.9.8"');
     machine.program(
       "kubelet",
-      `[[ -e $root/kubelet ]] || { echo Kubernetes v9.9.8; exit; }\n${programs.kubelet}`,
+      '[[ -e $root/kubelet ]] && echo "Kubernetes v9.9.9" || echo "Kubernetes v9.9.8"',
     );
     machine.program(
       "first-boot",
@@ -238,93 +270,51 @@ describe("a control plane", () => {
     return machine;
   };
   const matching = ["add_package_source", "install_kubernetes", "pull_images"];
-  const matched = (machine: FakeMachine) =>
-    machine.callsOf("first-boot").filter((call) => matching.includes(call));
 
-  it("installs the version of the cluster on a machine that was made for another", async () => {
+  it("installs the version of the cluster", async () => {
     const machine = madeForAnother();
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "match_version")).code).toBe(0);
 
-    expect(matched(machine)).toEqual(matching);
+    expect(machine.callsOf("first-boot")).toEqual(matching);
   });
 
   it.each([
-    ["between kubeadm and the kubelet", "install_kubernetes", 'touch "$root/kubeadm"'],
-    ["while it pulled images", "pull_images", ""],
+    ["between kubeadm and the kubelet", "install_kubernetes", 'touch "$root/kubeadm"', 2],
+    ["while it pulled images", "pull_images", "", 3],
   ])(
     "installs it again, and pulls its images, where a try has ended %s",
-    async (_, during, does) => {
+    async (_, during, does, calls) => {
       const machine = madeForAnother(
         `if [[ $1 == ${during} && ! -e $root/tried ]]; then touch "$root/tried"; ${does || ":"}; exit 137; fi`,
       );
 
-      expect((await bootstrap(machine)).code).toBe(0);
+      expect((await runStep(machine, "match_version")).code).toBe(137);
+      expect((await runStep(machine, "match_version")).code).toBe(0);
 
-      expect(matched(machine).slice(-3)).toEqual(matching);
-      expect(matched(machine).filter((call) => call === "install_kubernetes")).toHaveLength(2);
+      expect(machine.callsOf("first-boot")).toEqual([...matching.slice(0, calls), ...matching]);
     },
   );
 
-  it("names both versions where the kubelet is of another one after its installation", async () => {
-    const machine = madeForAnother();
-    machine.program("kubelet", "echo Kubernetes v9.9.8");
+  it.each(["kubeadm", "kubelet"])(
+    "names both versions where %s is of another one after its installation",
+    async (program) => {
+      const machine = madeForAnother();
+      machine.program(program, 'echo "v9.9.8 v9.9.8"');
 
-    const outcome = await bootstrap(machine);
+      const { code, stdout } = await runStep(machine, "match_version");
 
-    expect(lastLine(outcome)).toBe('step "packages" failed with exit code 1');
-    expect(outcome.stderr).toMatch(/\/kubelet is of version v9\.9\.8 .*v9\.9\.9/);
-    expect(deeds(machine)).toEqual([]);
-  });
-
-  it("names both versions where kubeadm is of another one after its installation", async () => {
-    const machine = machineIn();
-    machine.program(
-      "kubeadm",
-      `[[ $1 != version ]] || { echo v9.9.8; exit; }\n${programs.kubeadm}`,
-    );
-
-    const outcome = await bootstrap(machine);
-
-    expect(lastLine(outcome)).toBe('step "packages" failed with exit code 1');
-    expect(outcome.stderr).toMatch(/\/kubeadm is of version v9\.9\.8 .*v9\.9\.9/);
-    expect(deeds(machine)).toEqual([]);
-  });
-
-  it.each([
-    { what: "etcd", change: (machine: FakeMachine) => machine.write("/own-etcd-is-down", "") },
-    {
-      what: "API server",
-      change: (machine: FakeMachine) =>
-        machine.program("curl", `[[ $* != *--resolve*:127.0.0.1* ]] || exit 22\n${programs.curl}`),
+      expect(code).toBe(1);
+      expect(stdout).toMatch(new RegExp(`/${program} is of version v9\\.9\\.8 .*v9\\.9\\.9`));
     },
-  ])("is not done before its own $what is well", async ({ change }) => {
-    const machine = machineIn();
-    change(machine);
+  );
+});
 
-    const outcome = await bootstrap(machine, { HANGS: "await_control_plane" });
+describe("a join of a control plane", () => {
+  const members = JSON.stringify({ members: [peer, stale] });
 
-    expect(lastLine(outcome)).toBe('step "control plane" failed with exit code 124');
-  });
-
-  it("knows a member that never started by its address", async () => {
-    const machine = machineIn({ members: [peer, { ...stale, name: undefined }] });
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(JSON.parse(machine.read("/members")).members).toEqual([peer]);
-  });
-
-  it("asks for etcd's members again while nobody answers, as a new leader is elected", async () => {
-    const outcome = await bootstrap(machineIn({ failing: { "member-list": 12 } }));
-
-    expect(outcome.code).toBe(0);
-    expect(outcome.stdout).not.toContain("next try");
-  });
-
-  it("undoes a join that failed half-way, member first, and tries again", async () => {
+  it("that failed half-way is undone, member first, and tried again", async () => {
     const machine = machineIn({ failing: { join: 1 } });
-    const members = JSON.stringify({ members: [peer, stale] });
     beforeJoining(machine, `touch "$root/node"; echo '${members}' >"$root/members"`);
 
     expect((await bootstrap(machine)).code).toBe(0);
@@ -336,7 +326,6 @@ describe("a control plane", () => {
 
   it("takes its member out of etcd also while the API answers nobody for want of a majority", async () => {
     const machine = machineIn({ failing: { join: 1 } });
-    const members = JSON.stringify({ members: [peer, stale] });
     beforeJoining(
       machine,
       `(($(cat "$root/failing/join") == 0)) || echo '${members}' >"$root/members"`,
@@ -346,18 +335,19 @@ describe("a control plane", () => {
       `if grep --quiet ${stale.ID} "$root/members"; then exit 1; fi\n${programs.kubectl}`,
     );
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "join")).code).toBe(7);
 
-    expect(deeds(machine)).toEqual(["join", "remove member", "reset", "join"]);
+    expect(deeds(machine)).toEqual(["join", "remove member", "reset"]);
   });
 
   const withEtcdThatAnswersLate = (times: number) => {
     const machine = machineIn({ failing: { join: times } });
     machine.program(
       "kubeadm",
-      programs.kubeadm
-        .replace("join went wrong", "error: error execution phase etcd-join: deadline exceeded")
-        .replace("exit 7", "exit 1"),
+      programs.kubeadm.replace(
+        "join went wrong",
+        "error: error execution phase etcd-join: deadline exceeded",
+      ),
     );
     return machine;
   };
@@ -365,7 +355,7 @@ describe("a control plane", () => {
   it("goes on with kubeadm's own phase when etcd did not answer it in time, and undoes nothing", async () => {
     const machine = withEtcdThatAnswersLate(2);
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "join")).code).toBe(0);
 
     expect(machine.callsOf("kubeadm").filter((call) => call.startsWith("join"))).toEqual([
       "join --config /etc/zoned/kubeadm-join.yaml",
@@ -376,102 +366,75 @@ describe("a control plane", () => {
     expect(deeds(machine)).toEqual(["join", "join", "join", "join"]);
   });
 
-  it("undoes a join to which etcd does not answer at all", async () => {
+  it("is undone where etcd does not answer at all", async () => {
     const machine = withEtcdThatAnswersLate(6);
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "join")).code).toBe(7);
 
-    expect(deeds(machine)).toEqual([...Array(6).fill("join"), "reset", "join"]);
+    expect(deeds(machine)).toEqual([...Array(6).fill("join"), "reset"]);
   });
 
   it.each([
     "/etc/kubernetes/kubelet.conf",
     "/etc/kubernetes/manifests/etcd.yaml",
     "/var/lib/etcd/member/snap/db",
-  ])(
-    "undoes what an earlier run left half joined (%s) before it does anything else",
-    async (left) => {
-      const machine = machineIn({ members: [peer, stale], node: true });
-      machine.write(left, "");
+  ])("begins with undoing what an earlier run left half joined (%s)", async (left) => {
+    const machine = machineIn({ members: [peer, stale], node: true });
+    machine.write(left, "");
 
-      expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "join")).code).toBe(0);
 
-      expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
-    },
-  );
+    expect(deeds(machine)).toEqual(["remove member", "reset", "delete node", "join"]);
+  });
 
   it("resets nothing while etcd still counts it as a member, since the others might lose their majority", async () => {
-    const machine = machineIn({ failing: { join: 1, "member-list": 1000 } });
+    const machine = machineIn({ failing: { "member-list": 1000 } });
     machine.write("/etc/kubernetes/kubelet.conf", "");
 
-    expect((await bootstrap(machine)).code).not.toBe(0);
+    expect((await runStep(machine, "join")).code).not.toBe(0);
 
     expect(deeds(machine)).toEqual([]);
   });
 
-  it("resets nothing after a failed join either, while etcd may count it as a member", async () => {
-    const machine = machineIn();
-    beforeJoining(
-      machine,
-      'mkdir "$root/failing"; echo 1000 >"$root/failing/member-list"; echo 1 >"$root/failing/join"',
-    );
+  it("resets nothing after it failed either, while etcd may count it as a member", async () => {
+    const machine = machineIn({ failing: { join: 1 } });
+    beforeJoining(machine, 'echo 1000 >"$root/failing/member-list"');
 
-    expect((await bootstrap(machine)).code).not.toBe(0);
+    expect((await runStep(machine, "join")).code).toBe(7);
 
     expect(deeds(machine)).toEqual(["join"]);
   });
 
-  it("does not initialize a cluster where it has begun to join, even as the initial control plane", async () => {
+  it("keeps the initial control plane from initializing a cluster", async () => {
     const machine = machineIn({ ...asInitial, api: "silent" });
     machine.write("/etc/kubernetes/kubelet.conf", "");
 
-    const outcome = await bootstrap(machine);
+    const { code, stdout } = await runStep(machine, "decide");
 
-    expect(outcome.code).toBe(1);
-    expect(deeds(machine)).toEqual([]);
-    expect(outcome.stderr).toContain("this machine has begun to join one");
+    expect(code).toBe(1);
+    expect(machine.has("/run/zoned/decision")).toBe(false);
+    expect(stdout).toContain("this machine has begun to join one");
   });
+});
 
-  it("begins anew where initialization broke off, and still initializes once", async () => {
+describe("an initialization that broke off", () => {
+  it("begins anew, and still initializes once", async () => {
     const machine = machineIn({ ...asInitial, api: "silent", failing: { init: 1 } });
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "initialize")).code).toBe(7);
+    expect((await runStep(machine, "initialize")).code).toBe(0);
 
     expect(deeds(machine)).toEqual(["init", "reset", "init"]);
   });
 
-  it("joins a cluster that is there by now, where its own initialization broke off in an earlier run", async () => {
+  it("gives way to a cluster that is there by now", async () => {
     const machine = machineIn(asInitial);
     machine.write("/var/lib/zoned/initialization", "");
     machine.write("/etc/kubernetes/manifests/etcd.yaml", "");
 
-    expect((await bootstrap(machine)).code).toBe(0);
+    expect((await runStep(machine, "decide")).code).toBe(0);
 
-    expect(deeds(machine)).toEqual(["reset", "join"]);
-  });
-
-  it("initializes no second cluster after a initialization that ended well", async () => {
-    const machine = machineIn({ ...asInitial, api: "silent" });
-    await bootstrap(machine);
-    ship(machine, controlPlane);
-
-    expect((await bootstrap(machine)).code).toBe(0);
-
-    expect(deeds(machine)).toEqual(["init"]);
-  });
-
-  it("initializes without waiting for Ready, since the pod network comes after it", async () => {
-    const machine = machineIn({ ...asInitial, api: "silent", ready: "False KubeletNotReady" });
-
-    expect((await bootstrap(machine)).code).toBe(0);
-  });
-
-  it("waits for Ready as the initial control plane too, once there is a pod network", async () => {
-    const machine = machineIn({ ...asInitial, api: "silent", ready: "False KubeletNotReady" });
-    machine.write("/etc/cni/net.d/10-canal.conflist", "");
-
-    expect(lastLine(await bootstrap(machine, { HANGS: "await_node" }))).toBe(
-      'step "node" failed with exit code 124',
-    );
+    expect(deeds(machine)).toEqual(["reset"]);
+    expect(machine.read("/run/zoned/decision")).toBe("join\n");
   });
 });
