@@ -1,6 +1,6 @@
-import { ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -10,6 +10,7 @@ import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { signingFile } from "../../../components/kubeadm/certificate-authorities";
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
 import { Api, ApiUser, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import { apiIsReady, apiServerFlags, ended, spawned } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import {
@@ -52,12 +53,6 @@ const deployment = (namespace: string) => ({
   },
 });
 
-const ended = async (child: ChildProcess) => {
-  const exit = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exit;
-};
-
 /** kubeadm knows only /etc/kubernetes, which is this machine's inside of a mount namespace. */
 const kubeadm = `exec unshare --mount bash -c '
   mkdir -p "$0/etc/kubernetes/manifests"
@@ -86,12 +81,8 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
   const pki = (file: string) => join(machine.root, "etc/kubernetes/pki", file);
 
   const start = async (program: string, flags: Readonly<Record<string, string>>) => {
-    const before = running.get(program);
-    if (before) await ended(before);
-    const log = openSync(join(machine.root, `${program}.log`), "a");
-    const words = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
-    running.set(program, spawn(built(program), words, { stdio: ["ignore", log, log] }));
-    closeSync(log);
+    await ended(running.get(program));
+    running.set(program, spawned(program, flags, join(machine.root, `${program}.log`)));
   };
 
   const startEtcd = () =>
@@ -108,26 +99,17 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
     });
 
   const startApi = async () => {
+    const etcd = `https://127.0.0.1:${ports.etcd}`;
     await start("kube-apiserver", {
-      "etcd-servers": `https://127.0.0.1:${ports.etcd}`,
+      ...apiServerFlags(etcd, ports.api, join(machine.root, "etc/kubernetes/pki")),
       "etcd-cafile": pki("etcd/ca.crt"),
       "etcd-certfile": pki("apiserver-etcd-client.crt"),
       "etcd-keyfile": pki("apiserver-etcd-client.key"),
-      "bind-address": "127.0.0.1",
-      "secure-port": `${ports.api}`,
-      "service-cluster-ip-range": "10.96.0.0/24",
-      "endpoint-reconciler-type": "none",
       "authorization-mode": "Node,RBAC",
-      "client-ca-file": pki("ca.crt"),
       "requestheader-client-ca-file": pki("front-proxy-ca.crt"),
       "proxy-client-cert-file": pki("front-proxy-client.crt"),
       "proxy-client-key-file": pki("front-proxy-client.key"),
       "kubelet-certificate-authority": pki("ca.crt"),
-      "tls-cert-file": pki("apiserver.crt"),
-      "tls-private-key-file": pki("apiserver.key"),
-      "service-account-issuer": "https://kubernetes.default.svc",
-      "service-account-key-file": pki("sa.pub"),
-      "service-account-signing-key-file": pki("sa.key"),
     });
     await untilReady();
   };
@@ -150,15 +132,12 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
     new Api({ host: "127.0.0.1", port: ports.api, serverName: apiName, ca }, user);
   const api = () => apiFor(admin().ca, admin().user);
 
-  async function untilReady(): Promise<void> {
-    for (let tries = 0; !(await api().isReady()); tries++) {
-      if (tries > 300 || running.get("kube-apiserver")!.exitCode !== null) {
-        const log = readFileSync(join(machine.root, "kube-apiserver.log"), "utf8");
-        throw new Error(log.slice(-4000));
-      }
-      await wait(200);
-    }
-  }
+  const untilReady = () =>
+    apiIsReady(
+      running.get("kube-apiserver")!,
+      () => api().isReady(),
+      join(machine.root, "kube-apiserver.log"),
+    );
 
   /** Whether the API server trusts a user, and is trusted by those who know this CA. */
   const isAdmitted = (ca: string, user: ApiUser): Promise<boolean> =>

@@ -5,7 +5,6 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
 import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotation";
 import {
@@ -14,14 +13,20 @@ import {
   Body,
   kubeconfigOf,
 } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(300_000);
 
-const apiName = "demo.westeurope.cloudapp.azure.com";
 const encryptionSecret = "a key in the stack's state";
 const namespace = "/api/v1/namespaces/default/secrets";
 
@@ -40,39 +45,16 @@ class ControlPlane {
   prepare(from?: ControlPlane): void {
     const { machine, pki, port } = this;
     if (from) cpSync(from.pki, pki, { recursive: true });
-    const configuration = stringify({
-      apiVersion: "kubeadm.k8s.io/v1beta4",
-      kind: "ClusterConfiguration",
-      kubernetesVersion: "v1.36.3",
-      controlPlaneEndpoint: `${apiName}:${port}`,
-      certificatesDir: pki,
-      encryptionAlgorithm,
-      apiServer: { certSANs: [apiName, "127.0.0.1"] },
-    });
-    machine.write("/init.yaml", configuration);
-    const phase = (...words: string[]) =>
-      output(built("kubeadm"), [
-        "init",
-        "phase",
-        ...words,
-        "--config",
-        join(machine.root, "init.yaml"),
-      ]);
-    if (!from) for (const what of ["ca", "apiserver", "sa"]) phase("certs", what);
-    phase("kubeconfig", "super-admin", "--kubeconfig-dir", join(machine.root, "etc/kubernetes"));
-    // The name leads to this machine's own API server, as /etc/hosts has it on a control plane.
+    makeCertificates(join(machine.root, "etc/kubernetes"), port);
     const kubeconfig = machine.read("/etc/kubernetes/super-admin.conf");
-    machine.write(
-      "/etc/kubernetes/admin.conf",
-      kubeconfig.replace(/server: .*/, `server: https://127.0.0.1:${port}`),
-    );
+    machine.write("/etc/kubernetes/admin.conf", kubeconfig);
     machine.write(
       "/etc/kubernetes/manifests/kube-apiserver.yaml",
       stringify(Object.entries(encryptionFlags).map(([name, value]) => `--${name}=${value}`)),
     );
     machine.program("kubectl", `exec ${built("kubectl")} "$@"`);
     machine.ship("bootstrap.sh", "/script.sh");
-    machine.write("/run/zoned/variables", `api_name=${apiName}\napi_port=${port}\n`);
+    machine.write("/run/zoned/variables", "api_name=it\napi_port=6443\n");
   }
 
   take(keys: RotationState): void {
@@ -100,7 +82,7 @@ class ControlPlane {
 
   get api(): Api {
     const { ca, user } = kubeconfigOf(this.machine.read("/etc/kubernetes/admin.conf"));
-    return new Api({ host: "127.0.0.1", port: this.port, serverName: apiName, ca }, user);
+    return new Api({ host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca }, user);
   }
 
   run = (what: string) => this.machine.run("/script.sh", [what]);

@@ -4,23 +4,26 @@ import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { stringify } from "yaml";
-
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
 import { getLegacyTokens } from "../../../components/plan/legacy-tokens";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";
 import { Api, ApiError, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 
 jest.setTimeout(300_000);
 
-const apiName = "demo.westeurope.cloudapp.azure.com";
 const accounts = "/api/v1/namespaces/default/serviceaccounts";
 const secrets = "/api/v1/namespaces/default/secrets";
 
@@ -46,6 +49,7 @@ const pairs = [1, 2].map(() => {
 class ControlPlane {
   readonly machine = new FakeMachine({});
   private readonly pki = join(this.machine.root, "etc/kubernetes/pki");
+  configuration = "";
   private server: ChildProcess | undefined;
   private manager: ChildProcess | undefined;
 
@@ -55,27 +59,10 @@ class ControlPlane {
     private readonly etcd: string,
   ) {}
 
-  kubeadm(...words: string[]): string {
-    const config = join(this.machine.root, "init.yaml");
-    return output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
-  }
-
   prepare(from?: ControlPlane): void {
     const { machine, pki, port } = this;
     if (from) cpSync(from.pki, pki, { recursive: true });
-    const configuration = stringify({
-      apiVersion: "kubeadm.k8s.io/v1beta4",
-      kind: "ClusterConfiguration",
-      kubernetesVersion: "v1.36.3",
-      controlPlaneEndpoint: `127.0.0.1:${port}`,
-      certificatesDir: pki,
-      encryptionAlgorithm,
-      apiServer: { certSANs: [apiName, "127.0.0.1"] },
-    });
-    machine.write("/init.yaml", configuration);
-    if (!from) for (const what of ["ca", "apiserver"]) this.kubeadm("certs", what);
-    const folder = join(machine.root, "etc/kubernetes");
-    this.kubeadm("kubeconfig", "super-admin", "--kubeconfig-dir", folder);
+    this.configuration = makeCertificates(join(machine.root, "etc/kubernetes"), port);
   }
 
   /** By the script, as the bootstrap step of a stage has it. */
@@ -139,7 +126,8 @@ class ControlPlane {
   }
 
   private of(user: ConstructorParameters<typeof Api>[1]): Api {
-    const server = { host: "127.0.0.1", port: this.port, serverName: apiName, ca: this.admin.ca };
+    const { ca } = this.admin;
+    const server = { host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca };
     return new Api(server, user);
   }
 
@@ -251,7 +239,7 @@ describe("two real API servers, a real controller manager and the real kubeadm",
             if (status !== undefined && status !== 403) refused.push(`${name}: ${status}`);
           }
         }
-        await wait(50);
+        await wait(250);
       }
     })();
 
@@ -262,7 +250,8 @@ describe("two real API servers, a real controller manager and the real kubeadm",
       for (const one of [first, second]) {
         await one.take(keys);
         // kubeadm takes the file of several keys, and leaves it.
-        expect(one.kubeadm("certs", "sa")).toContain('Using the existing "sa" key');
+        const phase = ["init", "phase", "certs", "sa", "--config", one.configuration];
+        expect(output(built("kubeadm"), phase)).toContain('Using the existing "sa" key');
         await one.startApi();
         if (one === first) await one.startManager();
         // Of both stages, at once.
