@@ -72,8 +72,7 @@ node_is_well() {
 }
 
 await_node() {
-  local begun
-  begun=$EPOCHSECONDS
+  local begun=$EPOCHSECONDS
   watch node_is_well
 }
 

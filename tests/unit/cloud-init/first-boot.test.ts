@@ -587,6 +587,8 @@ for path in sys.argv[1:]: fcntl.lockf(open(path, "r+"), fcntl.LOCK_EX | fcntl.LO
     await once(holder.stdout, "data");
 
     expect((await runPart(busy, "install_tools")).code).toBe(0);
+
+    expect(busy.callsOf("apt-get")).toHaveLength(1);
   },
 );
 
