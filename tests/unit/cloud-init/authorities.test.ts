@@ -314,7 +314,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
       expect(kubeconfigOf(machine.read(conf)).ca).toBe(files.pki["ca.crt"]);
       // The controller manager gives pods what it trusts.
       const published = () => machine.run("/script.sh", ["authorities_are_published"]);
-      for (let tries = 0; tries < 100 && (await published()).code !== 0; tries++) await wait(200);
+      for (let tries = 0; tries < 30 && (await published()).code !== 0; tries++) await wait(1000);
       await succeeds(machine, "authorities_are_published");
       await succeeds(machine, "publish_authorities");
       const info = await api().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
