@@ -559,7 +559,11 @@ open(sys.argv[1], "w").write(text.replace("".join(blobs), "".join(reversed(blobs
   it(
     "is saved by the member that leads, in blocks, with what it is of, and said to the cluster",
     withContainer(async (blobs) => {
-      for (const index of Array(28).keys()) etcdctl("put", `large-${index}`, "x".repeat(1.3e6));
+      const value = btoa("x".repeat(1.3e6));
+      for (const index of Array(28).keys()) {
+        const body = JSON.stringify({ key: btoa(`large-${index}`), value });
+        expect((await fetch(`${endpoint}/v3/kv/put`, { method: "POST", body })).ok).toBe(true);
+      }
       const machine = machineIn(blobs);
       const { code, stderr } = await machine.run(script, ["save"]);
       expect([code, stderr]).toEqual([0, expect.stringMatching(/saved \S+, \d+ bytes$/m)]);
