@@ -113,7 +113,7 @@ function membersOf(pool: BackendPool, azure: AzureResources): string[] {
 }
 
 /** In which zones an address is, in words. */
-export const zonesIn = (zones: readonly string[] = []): string =>
+const zonesIn = (zones: readonly string[] = []): string =>
   zones.length === 0
     ? "no zone"
     : zones.length === 1

@@ -15,6 +15,7 @@ import type { Download, Published, Tool } from "./tools";
 
 /** A user who waits for a build should learn soon whether there is a quicker way. */
 const answerWithin = 5000;
+const room = "make room, or name another folder for programs by XDG_CACHE_HOME";
 const silentAtMost = 30_000;
 
 /** The official source cannot be used; what else there is may be tried. */
@@ -68,9 +69,10 @@ export function verify(url: string, got: string, expected: string): void {
 }
 
 /**
- * Saves a download, and returns its SHA-256; `name` is what progress calls it.
+ * Saves a download, and returns its SHA-256; `name` is what progress calls it, `firstWithin` how many milliseconds the
+ * first byte may take, and `fix` what helps where the file cannot be written.
  *
- * @throws NoAnswer when nothing comes for 5 s, or after the first byte for 30 s; UserError when
+ * @throws NoAnswer when nothing comes in that time, or after the first byte for 30 s; UserError when
  *   the file cannot be written
  */
 export async function save(
@@ -78,10 +80,10 @@ export async function save(
   file: string,
   step: Step,
   signal: AbortSignal,
-  name = basename(url),
+  { name = basename(url), firstWithin = answerWithin, fix = room } = {},
 ): Promise<string> {
   const stalled = new AbortController();
-  let timer = setTimeout(() => stalled.abort(), answerWithin);
+  let timer = setTimeout(() => stalled.abort(), firstWithin);
   const both = AbortSignal.any([signal, stalled.signal]);
   try {
     const response = await fetch(url, { signal: both });
@@ -107,7 +109,7 @@ export async function save(
     return hash.digest("hex");
   } catch (error) {
     signal.throwIfAborted();
-    throwIfUnwritten(file, error);
+    throwIfUnwritten(file, error, fix);
     throw new NoAnswer(`${url}: ${stalled.signal.aborted ? "silence" : reason(error)}`);
   } finally {
     clearTimeout(timer);
@@ -180,11 +182,9 @@ export function unpack(archive: string, member: string, target: string): Promise
 }
 
 /** What a stream says of its file names a call of the system; what fetch says, its cause alone. */
-function throwIfUnwritten(file: string, error: unknown): void {
+function throwIfUnwritten(file: string, error: unknown, fix = room): void {
   if ((error as NodeJS.ErrnoException).syscall === undefined) return;
-  throw new UserError(
-    `${file} cannot be written: ${reasonOf(error)}; make room, or name another folder for programs by XDG_CACHE_HOME`,
-  );
+  throw new UserError(`${file} cannot be written: ${reasonOf(error)}; ${fix}`);
 }
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;

@@ -56,7 +56,11 @@ export async function downloadFromImage(
     // A later layer's file replaces an earlier one's, and a program usually is in the last.
     for (const { digest } of layers.toReversed()) {
       const url = `${repository}/blobs/${digest}`;
-      verify(url, await save(url, layer, step, signal, `${program}'s image`), hexOf(digest));
+      verify(
+        url,
+        await save(url, layer, step, signal, { name: `${program}'s image` }),
+        hexOf(digest),
+      );
       if (await isTaken(program, layer, draft, signal)) {
         await rename(draft, join(folder, program));
         return;

@@ -68,7 +68,7 @@ export async function end(
  * A process whose environment has a variable, which all inherit that it starts: they are known by it
  * also when whoever started them is gone.
  */
-export interface MarkedProcess {
+interface MarkedProcess {
   readonly identity: ProcessIdentity;
   /** What the variable is: a path that ends with a word, a pid and a number. */
   readonly mark: string;

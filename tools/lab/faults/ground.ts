@@ -94,6 +94,8 @@ export function programStamp(): string {
     "main.cjs",
     "package-lock.json",
     "tools/lab/faults/report.ts",
+    "tools/recover",
+    "tools/shared/columns.ts",
   ];
   for (const part of parts) {
     for (const file of filesIn(join(checkout, part))) hash.update(readFileSync(file));

@@ -131,6 +131,7 @@ export const publicDocuments =
       ...{ host: "127.0.0.1", port: blobPort, path, servername, ca: authority },
       headers: { host },
     });
-    if (status !== 200) throw new Error(`${url} answers ${status}`);
+    // What is no JSON has come as a message.
+    if (status !== 200 || "message" in body) throw new Error(`${url} answers ${status}`);
     return body;
   };

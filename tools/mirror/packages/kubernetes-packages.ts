@@ -107,7 +107,7 @@ export const fromKubernetes = (version: string): string[] => [
 ];
 
 /** A Debian package that is built here. */
-export interface DebRecipe {
+interface DebRecipe {
   readonly name: string;
   readonly version: string;
   readonly depends: readonly string[];

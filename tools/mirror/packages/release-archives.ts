@@ -83,8 +83,10 @@ export async function fetchArchive(
 
 async function isSaved(url: string, file: string, signal: AbortSignal): Promise<boolean> {
   const silent = { update: () => undefined, done: () => undefined };
+  // A proxy may look through all of a file before it passes the first byte on.
+  const options = { firstWithin: 120_000, fix: "make room, or name another folder by --folder" };
   try {
-    await save(url, file, silent, signal);
+    await save(url, file, silent, signal, options);
     return true;
   } catch (error) {
     if (error instanceof NoAnswer) return false;

@@ -117,7 +117,7 @@ function send(response: ServerResponse, { status, body, headers }: Answer, metho
  * What clients find a cloud's other addresses by. Until 2022 a list of clouds, by whose names they
  * choose one; since then the one that was asked.
  */
-export function endpoints(origin: string, version: string | null): unknown {
+function endpoints(origin: string, version: string | null): unknown {
   if (version === null || version === "") {
     throw refuse(
       "MissingApiVersionParameter",

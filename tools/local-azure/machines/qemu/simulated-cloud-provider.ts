@@ -14,7 +14,7 @@ import { certificateRequest, newPrivateKey, signed, signingKey } from "../../x50
 const yearHours = 365 * 24;
 
 /** What the local Azure needs to simulate the cloud provider in a cluster. */
-export interface Administrator {
+interface Administrator {
   readonly apiName: string;
   readonly ca: string;
   readonly user: ApiUser;

@@ -210,19 +210,19 @@ interface Typed {
   getType(): string;
 }
 
-export const subject = (request: Typed, signal: AbortSignal) => ({
+const subject = (request: Typed, signal: AbortSignal) => ({
   urn: request.getUrn(),
   type: request.getType(),
   signal,
 });
 
-export const check = (request: wire.CheckRequest, signal: AbortSignal): CheckRequest => ({
+const check = (request: wire.CheckRequest, signal: AbortSignal): CheckRequest => ({
   ...subject(request, signal),
   olds: decoded(request.getOlds()),
   news: decoded(request.getNews()),
 });
 
-export const diff = (
+const diff = (
   request: wire.DiffRequest | wire.UpdateRequest,
   signal: AbortSignal,
 ): DiffRequest => ({
@@ -233,7 +233,7 @@ export const diff = (
   news: decoded(request.getNews()),
 });
 
-export function checked({ inputs, failures = [] }: CheckResult): wire.CheckResponse {
+function checked({ inputs, failures = [] }: CheckResult): wire.CheckResponse {
   const response = new wire.CheckResponse();
   response.setInputs(encoded(inputs));
   for (const { property, reason } of failures) {

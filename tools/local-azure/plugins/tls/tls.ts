@@ -28,7 +28,7 @@ import {
 } from "../../x509";
 
 /** A resource type of the tls package, as far as the program uses it. */
-export interface Resource {
+interface Resource {
   /** Inputs by name, and what each must be. */
   readonly inputs: Readonly<Record<string, Rule>>;
   /** What the package fills in for an input that is left out, and shows as an output. */
@@ -107,7 +107,7 @@ const issued = (
   },
 });
 
-export const resources: Readonly<Record<string, Resource>> = {
+const resources: Readonly<Record<string, Resource>> = {
   PrivateKey: {
     inputs: { algorithm: required(only("RSA")), rsaBits: required(only(2048)) },
     defaults: {},

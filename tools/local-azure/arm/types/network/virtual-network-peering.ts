@@ -23,6 +23,12 @@ export const virtualNetworkPeering: ResourceType<PeeringBody> = {
   token: "azure-native:network:VirtualNetworkPeering",
   type: "Microsoft.Network/virtualNetworks/virtualNetworkPeerings",
   required: ["remoteVirtualNetwork.id"],
+  readOnly: [
+    "peeringState",
+    "peeringSyncLevel",
+    "remoteAddressSpace",
+    "remoteVirtualNetworkAddressSpace",
+  ],
   name: networkName,
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,

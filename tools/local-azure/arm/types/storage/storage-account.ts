@@ -29,8 +29,12 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
   token: "azure-native:storage:StorageAccount",
   type: storageAccountType,
   required: ["sku.name"],
-  forceNew: ["isHnsEnabled", "isNfsV3Enabled", "location"],
-  armNames: { enableHttpsTrafficOnly: "supportsHttpsTrafficOnly", networkRuleSet: "networkAcls" },
+  forceNew: ["isHnsEnabled", "enableNfsV3", "location"],
+  armNames: {
+    enableHttpsTrafficOnly: "supportsHttpsTrafficOnly",
+    enableNfsV3: "isNfsV3Enabled",
+    networkRuleSet: "networkAcls",
+  },
   patches: "inputs",
 
   accept({ id, body, old, now }, view) {

@@ -34,7 +34,7 @@ const system = [
 /**
  * What first-boot.sh installs: here already, since an emulated processor takes minutes to unpack it.
  */
-export const firstBoot = [
+const firstBoot = [
   ...["conntrack", "curl", "ethtool", "ipset", "iptables", "ipvsadm", "jq", "nftables", "socat"],
   ...["containerd", "runc", "docker.io", "docker-cli"],
 ];

@@ -35,7 +35,7 @@ async function serve(folder: string): Promise<void> {
   }).listen(firewall.proxyPort, firewall.address);
 }
 
-export interface Login {
+interface Login {
   readonly user: string;
   readonly password: string;
 }

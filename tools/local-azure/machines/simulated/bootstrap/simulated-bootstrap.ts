@@ -72,6 +72,7 @@ export class SimulatedBootstrap {
     const isMember = machine.joined !== undefined;
     const payload = await steps.step("payload", () => {
       const payload = parsePayload(script);
+      checkComplete(payload);
       payload.files
         .filter(({ path }) => !isMember || !path.startsWith("/etc/kubernetes/"))
         .forEach((file) => machine.writeFile(file));
@@ -417,6 +418,13 @@ function isFinal(error: unknown): boolean {
 
 /** As after a stage that gave it other CAs beside the first one. */
 const trustsSeveral = ({ caCert }: Joined): boolean => caCert.split("BEGIN CERTIFICATE").length > 2;
+
+const needed = ["machine", "role", "apiName", "apiPort", "nodeAddress", "tasks", "files"] as const;
+
+function checkComplete(payload: Payload): void {
+  const missing = needed.filter((field) => payload[field] === undefined);
+  if (missing.length > 0) throw new Error(`the script's payload lacks ${missing.join(", ")}`);
+}
 
 function checkPayload({ machine, nodeAddress }: Payload, vm: VirtualMachine): void {
   if (machine !== vm.name) {

@@ -158,7 +158,7 @@ export interface PodResult {
 
 const script = "/opt/zoned/etcd-snapshot.sh";
 
-export type Architecture = "x64" | "Arm64";
+type Architecture = "x64" | "Arm64";
 
 const libraries = {
   x64: { folder: "x86_64-linux-gnu", loader: "ld-linux-x86-64.so.2" },

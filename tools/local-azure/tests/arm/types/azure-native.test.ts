@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import { idTemplates } from "../../../../recover/azure";
 import { parseId } from "../../../arm/resources/ids";
 import { versionsOf } from "../../../arm/subscription/api-versions";
-import { subnet } from "../../../arm/types/network/subnet";
 import { schemaOf } from "../../../arm/types/schema";
 import { resourceTypes, typeOf } from "../../../arm/types/types";
 import { newArm } from "../../support/arm/fixture";
@@ -44,6 +43,14 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
     expect(schema.required).toEqual([...own, ...(type.required ?? [])]);
   });
 
+  it("has ids of its type", () => {
+    const id = idTemplates[token]!.replace("/{scope}", group)
+      .replace("{recordType}", "A")
+      .replaceAll(/\{\w+\}/g, "one");
+
+    expect(parseId(id)!.type).toBe(type.type);
+  });
+
   it("is taken in the version that azure-native uses", () => {
     expect(schema.apiVersion).toMatch(/^\d{4}-\d\d-\d\d/);
     expect(versionsOf(type.type)).toContain(schema.apiVersion);
@@ -51,9 +58,27 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
 });
 
 it("has the defaults that azure-native's package puts in", () => {
-  expect(schemaOf(subnet).defaults).toEqual({
-    privateEndpointNetworkPolicies: "Disabled",
-    privateLinkServiceNetworkPolicies: "Enabled",
+  const filled = resourceTypes.map((one) => [one.type.split("/").at(-1), schemaOf(one).defaults]);
+
+  expect(
+    Object.fromEntries(filled.filter(([, values]) => Object.keys(values!).length > 0)),
+  ).toEqual({
+    policyAssignments: { enforcementMode: "Default" },
+    policyDefinitions: { mode: "Indexed" },
+    policyExemptions: { assignmentScopeValidation: "Default" },
+    registries: {
+      adminUserEnabled: false,
+      anonymousPullEnabled: false,
+      networkRuleBypassOptions: "AzureServices",
+      publicNetworkAccess: "Enabled",
+      zoneRedundancy: "Disabled",
+    },
+    roleAssignments: { principalType: "User" },
+    subnets: {
+      privateEndpointNetworkPolicies: "Disabled",
+      privateLinkServiceNetworkPolicies: "Enabled",
+    },
+    virtualNetworks: { enableDdosProtection: false, enableVmProtection: false },
   });
 });
 
