@@ -274,7 +274,6 @@ describe("a first boot that ends well", () => {
     const options = [
       // Waits for its lock.
       "DPkg::Lock::Timeout=600",
-      "Acquire::Retries=3",
       "Dpkg::Options::=--force-confold",
       // From the mirror alone.
       "Dir::Etc::SourceList=/etc/apt/sources.list.d/zoned.list",
