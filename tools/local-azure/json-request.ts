@@ -6,7 +6,7 @@ export type Body = Record<string, any>;
 
 interface Answer {
   readonly status: number;
-  /** Of what is no JSON, the beginning as its `message`. */
+  /** What is no JSON is its `message`. */
   readonly body: Body;
 }
 
@@ -53,6 +53,6 @@ function bodyOf(text: string): Body {
   try {
     return JSON.parse(text) as Body;
   } catch {
-    return { message: text.trim().slice(0, 200) };
+    return { message: text.trim() };
   }
 }

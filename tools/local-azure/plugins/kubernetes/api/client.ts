@@ -55,7 +55,8 @@ export class Refused extends Error {
     readonly code: number,
     readonly status: Properties,
   ) {
-    super(text(status.message) || `the API server answered with status ${code}`);
+    // A proxy's may be a page.
+    super(text(status.message).slice(0, 1000) || `the API server answered with status ${code}`);
   }
 
   get reason(): string {
