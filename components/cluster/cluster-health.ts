@@ -6,6 +6,7 @@ import {
   KubernetesObject,
   NoAnswer,
   readyCondition,
+  withApi,
 } from "./kubernetes-api";
 import { getEtcdMembers, EtcdMember, etcdctl, ownEndpoint } from "./etcd-member";
 import { PodFailed } from "./one-shot-pod";
@@ -119,8 +120,7 @@ export async function getClusterHealth(
   try {
     return await getHealthOnce(kubeconfig, expected);
   } catch (error) {
-    if (expected.length === 1 || !isOfOneApiServer(error)) return unknownHealth(error);
-    await pause(since + leftOutMilliseconds - Date.now());
+    if (!(await isToBeAskedAgain(error, expected.length, since))) return unknownHealth(error);
     return getClusterHealthOnce(kubeconfig, expected);
   }
 }
@@ -132,13 +132,28 @@ export const getClusterHealthOnce = (
 ): Promise<ClusterHealth> => getHealthOnce(kubeconfig, expected).catch(unknownHealth);
 
 /** The balancer's probe fails twice, 5 s apart, before new connections go to other control planes. */
-export const leftOutMilliseconds = 12_000;
+const leftOutMilliseconds = 12_000;
+
+/**
+ * Whether one API server of several may be what has not answered; then only after the balancer has left it out.
+ *
+ * @param since when it was asked
+ */
+export async function isToBeAskedAgain(
+  error: unknown,
+  controlPlanes: number,
+  since: number,
+): Promise<boolean> {
+  if (controlPlanes === 1 || !isOfOneApiServer(error)) return false;
+  await pause(since + leftOutMilliseconds - Date.now());
+  return true;
+}
 
 /**
  * An API server whose own etcd is gone keeps its requests, or answers that it is not ready; one that
  * ends breaks its connections.
  */
-export const isOfOneApiServer = (error: unknown): boolean =>
+const isOfOneApiServer = (error: unknown): boolean =>
   (error instanceof NoAnswer && ["silence", "ECONNRESET", "UND_ERR_SOCKET"].includes(error.code)) ||
   (error instanceof ApiError && error.status >= 500);
 
@@ -152,12 +167,11 @@ function unknownHealth(error: unknown): ClusterHealth {
   };
 }
 
-async function getHealthOnce(
+const getHealthOnce = (
   kubeconfig: string,
   expected: readonly ExpectedControlPlane[],
-): Promise<ClusterHealth> {
-  const api = new KubernetesApi(kubeconfig);
-  try {
+): Promise<ClusterHealth> =>
+  withApi(kubeconfig, async (api) => {
     await api.get("/readyz");
     await tryWrite(api);
     const machines = await getMachines(api);
@@ -204,10 +218,7 @@ async function getHealthOnce(
       members: count,
       dead,
     };
-  } finally {
-    await api.close();
-  }
-}
+  });
 
 /** Whether this member of etcd is a control plane's. */
 export const isMember = ({ name, address }: ExpectedControlPlane, member: EtcdMember): boolean =>

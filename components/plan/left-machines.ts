@@ -1,4 +1,4 @@
-import { isReady, KubernetesApi, KubernetesObject } from "../cluster/kubernetes-api";
+import { isReady, KubernetesApi, KubernetesObject, withApi } from "../cluster/kubernetes-api";
 import { drainMark } from "../cluster/drain";
 import { getEtcdMembers } from "../cluster/etcd-member";
 import { type AzureState, isOff, type MachineState } from "../azure/state";
@@ -37,8 +37,7 @@ export async function markLeft<T extends AzureState>(
   if (kubeconfig === undefined || isHealthCheckSkipped(settings, now) || before.length === 0) {
     return azure;
   }
-  const api = new KubernetesApi(kubeconfig);
-  try {
+  return withApi(kubeconfig, async (api) => {
     const nodes = await api.list("/api/v1/nodes");
     const removed = await getRemovedFromEtcd(api, nodes, before);
     const nodeless = getWithoutNode(nodes, before, azure).filter((name) => !removed.includes(name));
@@ -52,11 +51,7 @@ export async function markLeft<T extends AzureState>(
       },
     ]);
     return { ...azure, machines: new Map(marked) };
-  } catch {
-    return azure;
-  } finally {
-    await api.close();
-  }
+  }).catch(() => azure);
 }
 
 /** Control planes that etcd does not list. It is asked only where the API shows that one may have left. */

@@ -1,4 +1,4 @@
-import { KubernetesApi } from "../cluster/kubernetes-api";
+import { withApi } from "../cluster/kubernetes-api";
 import { containerAddress, listSnapshots, type Snapshot } from "../azure/snapshots";
 import type { Initialization } from "./initialization";
 import { quoted } from "../settings/problem";
@@ -108,16 +108,14 @@ async function getReported(
   kubeconfig: string | undefined,
 ): Promise<Snapshot | undefined> {
   if (kubeconfig === undefined) return undefined;
-  const api = new KubernetesApi(kubeconfig);
+  const path = "/api/v1/namespaces/kube-system/configmaps/zoned-etcd-snapshot";
   try {
-    const path = "/api/v1/namespaces/kube-system/configmaps/zoned-etcd-snapshot";
-    const { data = {} } = JSON.parse(await api.get(path)) as { data?: Record<string, string> };
-    const { where, name, etcd } = data;
+    const answer = await withApi(kubeconfig, (api) => api.get(path));
+    const { where, name, etcd } =
+      (JSON.parse(answer) as { data?: Record<string, string> }).data ?? {};
     const isThis = where === container && name !== undefined && ["latest", name].includes(wanted);
     return isThis ? { name, etcd } : undefined;
   } catch {
     return undefined;
-  } finally {
-    await api.close();
   }
 }

@@ -1,7 +1,6 @@
 import { lookup } from "node:dns/promises";
-import { setTimeout as pause } from "node:timers/promises";
 
-import { isOfOneApiServer, leftOutMilliseconds } from "../../components/cluster/cluster-health";
+import { isToBeAskedAgain } from "../../components/cluster/cluster-health";
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import { type Check, controlPlanesOf, type Expected } from "./check";
@@ -37,9 +36,9 @@ export interface Report {
  * answer, as while its machine reboots, it looks again.
  */
 export async function checkCluster(cluster: Cluster): Promise<Report> {
+  const since = Date.now();
   const { report, error } = await look(cluster);
-  if (controlPlanesOf(cluster).length === 1 || !isOfOneApiServer(error)) return report;
-  await pause(leftOutMilliseconds);
+  if (!(await isToBeAskedAgain(error, controlPlanesOf(cluster).length, since))) return report;
   return (await look(cluster)).report;
 }
 
