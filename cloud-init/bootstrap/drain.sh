@@ -75,6 +75,7 @@ drain() {
   local way="empty it by hand, which may take longer (kubectl drain $machine --ignore-daemonsets --delete-emptydir-data, and kubectl uncordon after the update)"
   await_turn
   seconds=$((ZONED_DEADLINE - EPOCHSECONDS - 1800))
+  ((seconds > 0)) || seconds=0
   if ((seconds >= drain_minutes * 60)); then
     seconds=$((drain_minutes * 60))
     way="give them longer (zoned:drainMinutes)"

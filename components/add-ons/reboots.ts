@@ -22,7 +22,7 @@ const restMinutes = 5;
 
 /**
  * Longer than a machine takes to start, also where somebody has to help: kured uncordons only what holds its lock.
- * A lock whose machine has gone ends so long after its drain, before the next day's window.
+ * A lock whose machine has gone ends so long after its drain: before the next day's window, unless that is most of a day.
  */
 const bootMinutes = 12 * 60;
 

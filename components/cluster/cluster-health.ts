@@ -150,12 +150,20 @@ export async function isToBeAskedAgain(
 }
 
 /**
- * An API server whose own etcd is gone keeps its requests, or answers that it is not ready; one that
- * ends breaks its connections.
+ * An API server whose own etcd is gone keeps its requests, or answers that it is not ready; one that ends breaks its
+ * connections, and takes no new ones. A machine that is down says nothing, for which undici waits ten seconds.
  */
 const isOfOneApiServer = (error: unknown): boolean =>
-  (error instanceof NoAnswer && ["silence", "ECONNRESET", "UND_ERR_SOCKET"].includes(error.code)) ||
+  (error instanceof NoAnswer && ofOneApiServer.includes(error.code)) ||
   (error instanceof ApiError && error.status >= 500);
+
+const ofOneApiServer = [
+  "silence",
+  "ECONNRESET",
+  "UND_ERR_SOCKET",
+  "ECONNREFUSED",
+  "UND_ERR_CONNECT_TIMEOUT",
+];
 
 function unknownHealth(error: unknown): ClusterHealth {
   const { message } = error as Error;

@@ -76,8 +76,8 @@ export function customData(settings: BootSettings, apiName: string): string {
   const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);
   if (bytes.length > maxCustomDataBytes) {
     const ca = Buffer.byteLength(settings.httpProxy?.ca ?? "");
-    if (ca > 0) {
-      const room = maxCustomDataBytes - (bytes.length - ca);
+    const room = maxCustomDataBytes - (bytes.length - ca);
+    if (ca > 0 && room > 0) {
       throw new RunError(
         `httpProxy.ca is ${ca} bytes, and the machines' custom data with it ${bytes.length}, of which Azure takes at most ${maxCustomDataBytes}: ` +
           `expected at most about ${room}, such as the one CA by which the proxy answers in others' names, and no bundle ` +

@@ -100,12 +100,15 @@ function takenGroup({ clusterName }: Settings, { azure }: Group): string[] {
   ];
 }
 
-/** Ids of resources that have the names of this cluster's and not the tag of this stack. */
+/** What has the names of this cluster's resources. */
+const shownIn = (settings: Settings, group: Group): ShownResource[] =>
+  namesOf(settings, group).flatMap((name) => group.azure.shown.get(name) ?? []);
+
+/** Ids of what has not the tag of this stack. */
 const takenIn = (settings: Settings, group: Group): string[] =>
-  namesOf(settings, group)
-    .flatMap((name) => group.azure.shown.get(name) ?? [])
+  shownIn(settings, group)
     .filter((one) => !isOfThisStack(one))
-    .map(({ id }: ShownResource) => String(id));
+    .map(({ id }) => String(id));
 
 /** Whether this cluster's machines only seem to be lost, in a group that others use too. */
 export const lacksTags = (settings: Settings, group: Group): boolean =>
@@ -115,7 +118,8 @@ function takenNames(settings: Settings, group: Group): string[] {
   const taken = takenIn(settings, group);
   if (taken.length === 0) return [];
   const tag = `${stackTag}=${stackName()}`;
-  if (group.isKnown) {
+  // Where some have the tag, no other one need be this stack's.
+  if (group.isKnown && !shownIn(settings, group).some(isOfThisStack)) {
     return [
       `resource group ${settings.resourceGroup} has what this stack's cluster is made of without the tag ${tag}. Where the stack or its organization had another ` +
         "name when it made that (pulumi stack rename, another backend), or somebody has taken the tags away, give it this one, then run pulumi up: " +

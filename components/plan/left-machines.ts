@@ -72,7 +72,8 @@ async function getRemovedFromEtcd(
 /**
  * Machines that run and have no Node. A kubelet makes it when it starts and not later, and would make it without what
  * a join and an update gave it: a control plane's role, its pool's taints and labels, and with flannel the range of
- * its pods. A control plane is made anew only beside one that has its Node, since it leaves etcd by that.
+ * its pods. A control plane is made anew only where all others are Ready: it leaves etcd by one of them, and an update
+ * that replaces one beside another that is not well is refused.
  */
 const getWithoutNode = (
   nodes: readonly KubernetesObject[],
@@ -81,11 +82,13 @@ const getWithoutNode = (
 ): string[] =>
   machines
     .filter(({ name }) => named(nodes, name) === undefined)
-    .filter(
-      ({ role }) =>
+    .filter(({ name, role }) => {
+      const peers = machines.filter((one) => one.role === role && one.name !== name);
+      return (
         role === "worker" ||
-        machines.some((one) => one.role === role && isUndisturbed(named(nodes, one.name))),
-    )
+        (peers.length > 0 && peers.every((peer) => isUndisturbed(named(nodes, peer.name))))
+      );
+    })
     .map(({ name }) => name)
     .filter((name) => !isOff(azure.machines.get(name)!));
 

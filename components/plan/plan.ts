@@ -120,7 +120,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     diskClasses: decision.diskClasses,
     diskEncryptionSet: observed.diskEncryption.set,
     controlPlanes: decision.controlPlanes,
-    turns: turnsOf(decision.controlPlanes, azure, repairFirst),
+    // The first by its number restores: an update that goes on with a restoration looks for it there.
+    turns: decision.initialization.isRestoring
+      ? decision.controlPlanes
+      : turnsOf(decision.controlPlanes, azure, repairFirst),
     workers: decision.workers,
     spec: decision.spec,
     federation: decision.federation,

@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 
+import * as leftMachines from "../../components/plan/left-machines";
 import { compactTime } from "../../components/settings/times";
 import { versions } from "../../components/versions";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
@@ -254,6 +255,17 @@ describe("the order in which control planes are touched", () => {
     expect((await planned(restoring, lost)).says).toMatch(
       /whether snapshot \S+ of .* is not known/,
     );
+  });
+
+  it("is by number there also beside one that runs without a Node", async () => {
+    jest.spyOn(leftMachines, "markLeft").mockImplementationOnce(async ({ azure }) => {
+      const machine = azure.machines.get(cp(3))!;
+      return { ...azure, machines: new Map([[cp(3), { ...machine, lacksNode: true }]]) };
+    });
+
+    const turns = await turnsOf(restoring, { ...after, gone: [cp(1), cp(2)] });
+
+    expect(turns).toEqual([cp(1), cp(2), cp(3)]);
   });
 
   it("begins with the one that is lost also in a cluster that was restored", async () => {

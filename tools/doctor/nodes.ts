@@ -19,7 +19,7 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "pulumi up, which makes a machine anew that Azure no longer has, or that runs without a Node beside a control plane that has one; any other makes its Node when it starts: az vm restart"
+              ? "pulumi up, which makes a machine anew that Azure no longer has, and one that runs without a Node, a control plane where all others are Ready; any other makes its Node when it starts: az vm restart"
               : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
         })),
       ),

@@ -5,7 +5,8 @@ import { TLSSocket } from "node:tls";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import { ApiBalancer } from "../../../components/api-balancer";
-import { getClusterHealth } from "../../../components/cluster/cluster-health";
+import { getClusterHealth, isToBeAskedAgain } from "../../../components/cluster/cluster-health";
+import { NoAnswer } from "../../../components/cluster/kubernetes-api";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { Recorder } from "../../support/record";
 import { networkIds, subscriptionId, validSettings } from "../../support/sample";
@@ -330,6 +331,20 @@ it("asks the only API server once, and says how long it was silent", async () =>
 
   expect(problems).toEqual([expect.stringContaining("(silence for 20 s)")]);
   expect(asked).toHaveLength(1);
+});
+
+it.each([
+  ["silence", true],
+  ["ECONNRESET", true],
+  ["ECONNREFUSED", true],
+  ["UND_ERR_CONNECT_TIMEOUT", true],
+  ["ENOTFOUND", false],
+  ["CERT_HAS_EXPIRED", false],
+])("of several API servers, by %s, asks again: %s", async (code, expected) => {
+  const error = new NoAnswer("no answer", code);
+
+  expect(await isToBeAskedAgain(error, 3, Date.now())).toBe(expected);
+  expect(await isToBeAskedAgain(error, 1, Date.now())).toBe(false);
 });
 
 it("says what to look at when nobody answers", async () => {

@@ -162,6 +162,15 @@ it("gives a stack that has another name than when it made its cluster the comman
   ]);
 });
 
+it("does not take what has the name of a machine to come for its own because others were renamed", () => {
+  const own = resource("network:LoadBalancer", "zoned-test-api", { "zoned-stack": stack });
+  const theirs = resource("compute:VirtualMachine", machine.name, { "zoned-stack": "theirs" });
+
+  expect(problems({ ...having(own, theirs), isKnown: true })).toEqual([
+    expect.stringMatching(/take another name/),
+  ]);
+});
+
 it("does not take another stack's resource for its own", () => {
   const tags = { "zoned-stack": `${stack}-2` };
 

@@ -157,11 +157,17 @@ describe("a machine that has no Node", () => {
     expect(await lacking({ nodes: others }, { azure: azureWith(worker) })).toEqual([]);
   });
 
-  it("is marked where it is a control plane that etcd lists, beside one that has its Node", async () => {
+  it("is marked where it is a control plane that etcd lists, and all others are Ready", async () => {
     const members = [member(first), member(third)];
 
     expect(await lacking({ nodes: all.filter((name) => name !== second) })).toEqual([second]);
     expect(await lacking({ nodes: all.filter((name) => name.includes("workers")) })).toEqual([]);
+    expect(
+      await lacking({ nodes: all.filter((name) => name !== second && name !== third) }),
+    ).toEqual([]);
+    expect(await lacking({ nodes: all.filter((name) => name !== second), unready: third })).toEqual(
+      [],
+    );
     expect(await lacking({ nodes: all.filter((name) => name !== second), members })).toEqual([]);
     const only = machines.filter(({ name }) => name !== second && name !== third);
     const nodes = all.filter((name) => name !== first);

@@ -302,6 +302,11 @@ it.each<[string, Partial<MachineState>, readonly string[], string, Scene]>([
     ...([{ lacksNode: true }, [second], "it runs, and the cluster has no Node of it"] as const),
     {},
   ],
+  [
+    "it also in the midst of an upgrade",
+    ...([{ lacksNode: true }, [second], "it runs, and the cluster has no Node of it"] as const),
+    { isRemembered: true, stepTags: { kubernetes: "1.36.0" } },
+  ],
 ])("orders %s anew, though Azure has them as they shall be", async (_, mark, gone, why, scene) => {
   const stays = (name: string) => !gone.includes(name);
   jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => {
