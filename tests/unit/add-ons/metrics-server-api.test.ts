@@ -1,29 +1,22 @@
-import { ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttps, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 
 import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
 import { versions } from "../../../components/versions";
+import { apiIsReady, apiServerFlags, spawned, startEtcd } from "../../support/api-server";
 import { freePort } from "../../support/listen";
 import { Recorder, revealed } from "../../support/record";
 import { firstKeys, validSettings } from "../../support/sample";
 import { built, output, run } from "../../support/tools";
 import { describeUnless } from "../../support/unless";
+import { until } from "../../support/until";
 
 jest.setTimeout(300_000);
 
@@ -48,12 +41,6 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
   const started: ChildProcess[] = [];
   const kubelets: Server[] = [];
   let objects: any[];
-
-  const start = (path: string, flags: readonly string[], log: string) => {
-    const out = openSync(join(root, log), "a");
-    started.push(spawn(path, [...flags], { stdio: ["ignore", out, out] }));
-    closeSync(out);
-  };
 
   /** As `LocallySignedCert` does it: a server's certificate, and its key. */
   const certificate = (name: string, names: string, authority = "ca") => {
@@ -85,15 +72,6 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
     writeFileSync(file, JSON.stringify(object));
     const { code, stderr } = await kubectl("apply", "--server-side", "--filename", file);
     expect([object.kind, code, stderr]).toEqual([object.kind, 0, ""]);
-  };
-
-  const until = async <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> => {
-    for (let tries = 0; tries < 200; tries++) {
-      const answer = await ask();
-      if (answer !== undefined) return answer;
-      await wait(1000);
-    }
-    throw new Error(`waited in vain for ${what}`);
   };
 
   const availability = async () => {
@@ -129,7 +107,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
   };
 
   const startApiServer = async () => {
-    const [apiPort, clients, peers] = [await freePort(), await freePort(), await freePort()];
+    const apiPort = await freePort();
     const configuration = join(root, "init.yaml");
     writeFileSync(
       configuration,
@@ -154,48 +132,31 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
       phase("certs", what);
     }
     phase("kubeconfig", "super-admin", "--kubeconfig-dir", root);
-    const etcd = `http://127.0.0.1:${clients}`;
-    start(
-      built("etcd"),
-      [
-        `--data-dir=${root}/etcd`,
-        `--listen-client-urls=${etcd}`,
-        `--advertise-client-urls=${etcd}`,
-        `--listen-peer-urls=http://127.0.0.1:${peers}`,
-        "--unsafe-no-fsync",
-      ],
-      "etcd.log",
-    );
-    start(
-      built("kube-apiserver"),
-      [
-        `--etcd-servers=${etcd}`,
-        `--secure-port=${apiPort}`,
-        `--advertise-address=${address}`,
-        "--service-cluster-ip-range=10.96.0.0/24",
-        "--authorization-mode=Node,RBAC",
-        `--client-ca-file=${pki}/ca.crt`,
-        `--tls-cert-file=${pki}/apiserver.crt`,
-        `--tls-private-key-file=${pki}/apiserver.key`,
-        "--service-account-issuer=https://kubernetes.default.svc",
-        `--service-account-key-file=${pki}/sa.pub`,
-        `--service-account-signing-key-file=${pki}/sa.key`,
+    const { etcd, url } = await startEtcd(root);
+    const log = join(root, "api.log");
+    const server = spawned(
+      "kube-apiserver",
+      {
+        ...apiServerFlags(url, apiPort, pki),
+        "bind-address": "0.0.0.0",
+        "advertise-address": address!,
+        "authorization-mode": "Node,RBAC",
         // As kubeadm has it, whose API servers ask others in their users' names.
-        `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
-        "--requestheader-allowed-names=front-proxy-client",
-        "--requestheader-username-headers=X-Remote-User",
-        "--requestheader-group-headers=X-Remote-Group",
-        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,
-        `--proxy-client-key-file=${pki}/front-proxy-client.key`,
+        "requestheader-client-ca-file": `${pki}/front-proxy-ca.crt`,
+        "requestheader-allowed-names": "front-proxy-client",
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": `${pki}/front-proxy-client.crt`,
+        "proxy-client-key-file": `${pki}/front-proxy-client.key`,
         // In place of kube-proxy.
-        "--enable-aggregator-routing=true",
-      ],
-      "api.log",
+        "enable-aggregator-routing": "true",
+      },
+      log,
     );
-    await until("the API", async () =>
-      (await kubectl("get", "--raw", "/readyz")).code === 0 ? true : undefined,
-    );
+    started.push(etcd, server);
+    const isReady = async () => (await kubectl("get", "--raw", "/readyz")).code === 0;
+    await apiIsReady(server, isReady, log);
     return apiPort;
   };
 
@@ -267,14 +228,15 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
         .replace(/^--secure-port=.*/, `--secure-port=${port}`),
     );
     const inCluster = ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"];
-    start(
-      built("metrics-server"),
-      [...flags, ...inCluster.map((flag) => `--${flag}=${access}`)],
-      "metrics.log",
+    const all = [...flags, ...inCluster.map((flag) => `--${flag}=${access}`)];
+    const named = Object.fromEntries(
+      all.map((flag): [string, string] => {
+        const [flagName = "", value = "true"] = flag.slice(2).split("=", 2);
+        return [flagName, value];
+      }),
     );
-    await until("the API of metrics-server", async () =>
-      (await availability())?.status === "True" ? true : undefined,
-    );
+    started.push(spawned("metrics-server", named, join(root, "metrics.log")));
+    await until("the API of metrics-server", async () => (await availability())?.status === "True");
   });
 
   afterAll(() => {
@@ -286,7 +248,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
   it("answers kubectl top for a kubelet whose certificate is of the cluster's CA, and no other", async () => {
     const said = await until("a measured node", async () => {
       const { code, stdout } = await kubectl("top", "nodes", "--no-headers");
-      return code === 0 && /^known /m.test(stdout) ? stdout : undefined;
+      return code === 0 && /^known /m.test(stdout) && stdout;
     });
 
     expect(said).toMatch(/^known +\d+m +\d+% +\d+Mi/m);
@@ -303,7 +265,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
 
     const refused = await until("a refusal", async () => {
       const found = await availability();
-      return found?.status === "False" ? found : undefined;
+      return found?.status === "False" && found;
     });
     expect(refused.message).toContain("certificate signed by unknown authority");
     await apply(service);

@@ -15,6 +15,7 @@ import {
 import { Api, type Body } from "../../../tools/local-azure/machines/simulated/api";
 import { startApiServer } from "../../support/api-server";
 import { built, output } from "../../support/tools";
+import { until } from "../../support/until";
 
 jest.setTimeout(300_000);
 
@@ -55,15 +56,6 @@ it("publishes what the API server itself would, for the same key", async () => {
 
 describe("a pod", () => {
   const named = (name: string, spec: object) => ({ metadata: { name }, spec });
-  const until = async <T>(ask: () => Promise<T | undefined>): Promise<T> => {
-    for (let tries = 0; tries < 100; tries++) {
-      const answer = await ask();
-      if (answer !== undefined) return answer;
-      await new Promise((done) => setTimeout(done, 200));
-    }
-    throw new Error("the policy was never in force");
-  };
-
   /** As the API server would admit it. */
   const admitted = async (
     serviceAccountName: string,
@@ -105,9 +97,9 @@ describe("a pod", () => {
     const policy = injectionPolicy(tenantId, cloud);
     await api.post(`${policies}/mutatingadmissionpolicies`, named(name, policy));
     await api.post(`${policies}/mutatingadmissionpolicybindings`, named(name, injectionBinding));
-    await until(async () => {
+    await until("the policy", async () => {
       const { containers } = await admitted(app.serviceAccount);
-      return "AZURE_CLIENT_ID" in variables(containers[0]) || undefined;
+      return "AZURE_CLIENT_ID" in variables(containers[0]);
     });
   });
 
@@ -191,9 +183,9 @@ describe("a pod", () => {
     const binding = named(name, { policyName: name });
     await api.post(`${policies}/mutatingadmissionpolicybindings`, binding);
 
-    const containers = await until(async () => {
+    const containers = await until("the sidecar", async () => {
       const spec = await admitted(app.serviceAccount, {}, { sidecar: "yes" });
-      return spec["containers"].length > 1 ? (spec["containers"] as Body[]) : undefined;
+      return spec["containers"].length > 1 && (spec["containers"] as Body[]);
     });
 
     expect(containers.map(({ name: one }) => one).sort()).toEqual(["app", "sidecar"]);
@@ -225,9 +217,9 @@ describe("a pod", () => {
     const { name, namespace } = injectionBinding.paramRef;
     await api.delete(`/api/v1/namespaces/${namespace}/configmaps/${name}`);
 
-    const spec = await until(async () => {
+    const spec = await until("a pod without the policy", async () => {
       const found = await admitted(app.serviceAccount);
-      return "AZURE_CLIENT_ID" in variables(found["containers"][0]) ? undefined : found;
+      return !("AZURE_CLIENT_ID" in variables(found["containers"][0])) && found;
     });
     expect(variables(spec["containers"][0])).toEqual({});
   });

@@ -21,20 +21,12 @@ import {
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
+import { until } from "../../support/until";
 
 jest.setTimeout(300_000);
 
 const accounts = "/api/v1/namespaces/default/serviceaccounts";
 const secrets = "/api/v1/namespaces/default/secrets";
-
-const until = async <T>(what: string, ask: () => Promise<T | undefined>): Promise<T> => {
-  for (let tries = 0; tries < 400; tries++) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
-    await wait(200);
-  }
-  throw new Error(`waited in vain for ${what}`);
-};
 
 /** By number, as the stack's state has them. */
 const pairs = [1, 2].map(() => {

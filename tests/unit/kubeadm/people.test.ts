@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 
 import { parseAllDocuments } from "yaml";
 
@@ -31,6 +30,7 @@ import { freePort } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
 import { application, tenant } from "../../support/settings-cases/entra";
 import { startIssuer } from "../../support/token-issuer";
+import { until } from "../../support/until";
 
 jest.setTimeout(180_000);
 
@@ -147,13 +147,6 @@ async function issuerAt(hostname: string) {
 }
 
 /** The API server asks again every ten seconds. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await isSo()); tries++) {
-    if (tries > 300) throw new Error("waited in vain");
-    await wait(200);
-  }
-}
-
 beforeAll(() => controlPlane.prepare());
 afterAll(async () => {
   await controlPlane.stop();
@@ -198,7 +191,7 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
     const byCertificate = await controlPlane.admin.get(nodes);
     const seenBefore = await controlPlane.issuer();
     issuer.state.isDown = false;
-    await until(async () => (await controlPlane.lists(token)) === "200");
+    await until("people's way in", async () => (await controlPlane.lists(token)) === "200");
 
     expect(before).toMatch(/^401 /);
     expect(seenBefore).toEqual({ refused: 1 });
@@ -296,11 +289,14 @@ describe("a real API server, and people of another issuer, with a CA of its own"
       "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/zoned:login-admins",
     );
     await controlPlane.bind(other);
-    await until(async () => (await controlPlane.lists(token)) === "200");
+    await until("people's way in", async () => (await controlPlane.lists(token)) === "200");
     const whoami = await controlPlane.whoami(token);
     const refused = await controlPlane.lists(issuer.token({ ...claims, aud: "another" }));
     await controlPlane.start({ ...validSettings, entra: named });
-    await until(async () => !(await controlPlane.lists(emailed)).startsWith("401"));
+    await until(
+      "the way in by e-mail",
+      async () => !(await controlPlane.lists(emailed)).startsWith("401"),
+    );
 
     expect(whoami).toMatchObject({
       username: "oidc:42",
