@@ -1,23 +1,16 @@
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { type ExistingNetwork, keyOf, networkScopes } from "./azure/existing-network";
+import type { ExistingNetwork } from "./azure/existing-network";
+import { foreignRoles } from "./azure/foreign-roles";
 import type { Registry } from "./azure/registries";
+import { builtIn, guid } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
-import { digest } from "./digest";
 import { Identity } from "./identity";
 import type { KubeletIdentity } from "./kubelet-identity";
-import { guid, Roles } from "./roles";
+import { Roles } from "./roles";
 import { hasOwnKubeletIdentity } from "./settings/own-identity";
 import { Settings } from "./settings/settings";
-
-/** Azure's built-in roles by the ids that every tenant has. */
-const builtIn = {
-  networkContributor: "4d97b98b-1d4f-4787-a291-c67834d212e7",
-  managedIdentityOperator: "f1a07417-d97a-45cb-824c-7a7467783830",
-  reader: "acdd72a7-3385-48ef-bd42-f606fba81ae7",
-  storageBlobDataContributor: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
-} as const;
 
 interface Assigned {
   readonly principalId: pulumi.Input<string>;
@@ -119,23 +112,9 @@ export class RoleAssignments extends pulumi.ComponentResource {
       );
     }
 
-    // Not with the group: the container lies in another one.
-    const container = settings.etcdBackups?.container;
-    if (container !== undefined) {
-      assign("snapshots", container, role(builtIn.storageBlobDataContributor));
-    }
-
-    // Nor there, at the set of others: Azure wants it to be read by who makes a disk with it, and by who attaches
-    // one to a machine whose OS disk has it (openshift-docs#52550).
-    const { diskEncryptionSetId } = settings;
-    if (diskEncryptionSetId !== "") {
-      assign("encryption-set", diskEncryptionSetId, role(builtIn.reader));
-    }
-
-    // Nor there, in the network of others. A security group may be called as the network, or as one of another group.
-    for (const scope of networkScopes(existingNetwork)) {
-      const hash = digest(keyOf(scope)).slice(0, 8);
-      assign(`network-${scope.split("/").at(-1)}-${hash}`, scope, roles.usesNetwork!);
+    // Not with the group: all of these scopes lie in others.
+    for (const { what, scope, role: given } of foreignRoles(settings, existingNetwork)) {
+      assign(what, scope, given === "usesNetwork" ? roles.usesNetwork! : role(builtIn[given]));
     }
 
     assign("zones", subscription, roles.readsProviders!);

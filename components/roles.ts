@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto";
-
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import { inNetworks, machineRights } from "./azure/needed-rights";
 import type { AzureConnection } from "./azure/connection";
+import { ownRoleId } from "./azure/role-ids";
 import { stackName } from "./azure/stack-tag";
 import { hasOwnIdentity } from "./settings/own-identity";
 import { toSet } from "./settings/problem";
@@ -48,7 +47,7 @@ export class Roles extends pulumi.ComponentResource {
         `${name}-${what}`,
         {
           scope: subscription,
-          roleDefinitionId: roleId(what, settings.clusterName, subscription),
+          roleDefinitionId: ownRoleId(what, settings.clusterName, subscriptionId),
           // No two roles of a tenant may have the same name.
           roleName: `${settings.clusterName} ${does} (${subscriptionId})`,
           description: `${description} Of stack ${stackName()}.`,
@@ -83,9 +82,6 @@ export class Roles extends pulumi.ComponentResource {
   }
 }
 
-const roleId = (what: string, clusterName: string, subscription: string): string =>
-  guid(`${what}/${subscription}/${clusterName}`);
-
 /**
  * Why a first cluster cannot have these roles: they follow from subscription and name, in whichever resource group
  * it is, and another stack's cluster has them. One whose stack is not said was made by an older release.
@@ -97,7 +93,7 @@ export async function takenRoles(
   if (!hasOwnIdentity(settings)) return [];
   const { clusterName } = settings;
   const subscription = `/subscriptions/${subscriptionId}`;
-  const id = `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${roleId("attaches-disks", clusterName, subscription)}`;
+  const id = `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${ownRoleId("attaches-disks", clusterName, subscriptionId)}`;
   const role = await arm
     .get<{ readonly properties: { readonly description?: string } }>(
       id,
@@ -113,10 +109,3 @@ export async function takenRoles(
       `take another (${toSet("clusterName", "NAME")})`,
   ];
 }
-
-/** A GUID that is always the same for the same text. */
-export const guid = (text: string): string =>
-  createHash("sha256")
-    .update(text)
-    .digest("hex")
-    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-5$3-8$4-$5");

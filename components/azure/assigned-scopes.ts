@@ -3,58 +3,56 @@ import { hasOwnIdentity } from "../settings/own-identity";
 import { quoted, toSet } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
+import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
-import { type ExistingNetwork, networkScopes } from "./existing-network";
-import { isAllowed, permissionsAt } from "./rights";
-import { shownAs } from "./shown";
-import type { AzureAnswer } from "./state";
+import type { ExistingNetwork } from "./existing-network";
+import { foreignRoleId, foreignRoles } from "./foreign-roles";
+import type { Shown } from "./shown";
 
 /**
  * Why this update could not assign its roles at what others have made, and whether there is a container for etcd's
- * snapshots. What an update before has assigned is not asked about: that takes no right any more.
+ * snapshots. Those of registries are in registries.ts.
  */
 export async function assignedScopeProblems(
   settings: Settings,
-  azure: Pick<AzureAnswer, "isBegun" | "shown">,
+  shown: Shown,
   network: ExistingNetwork | undefined,
   connection: AzureConnection,
 ): Promise<string[]> {
-  const scopes = [...new Set(newScopes(settings, azure, network))];
-  const problems = await Promise.all([
-    containerProblems(settings, connection),
-    ...scopes.map(async (scope) => {
-      const permissions = await permissionsAt(connection.arm, scope);
-      return isAllowed(permissions, "Microsoft.Authorization/roleAssignments/write")
+  const instead = `, or name an identity that has them (${toSet("identityId", "ID")})`;
+  const asked = [
+    ...ofCluster(settings, network, connection.subscriptionId).map((one) => ({ one, instead })),
+    ...ofPods(settings).map((one) => ({ one, instead: "" })),
+  ];
+  const problems = await Promise.all(
+    asked.map(async ({ one, instead: or }) =>
+      (await isAssignable(one, shown, connection))
         ? []
         : [
-            `the login may not assign roles at ${scope}, where the settings give identities of this program some: let its owner run ` +
-              `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(scope)}`,
-          ];
-    }),
-  ]);
-  return problems.flat();
+            `the login may not assign roles at ${one.scope}, where the settings give identities of this program some: let its owner run ` +
+              `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(one.scope)}${or}`,
+          ],
+    ),
+  );
+  return [...(await containerProblems(settings, connection)), ...new Set(problems.flat())];
 }
 
-function newScopes(
+function ofCluster(
   settings: Settings,
-  { isBegun, shown }: Pick<AzureAnswer, "isBegun" | "shown">,
   network: ExistingNetwork | undefined,
-): string[] {
-  const { clusterName, etcdBackups, diskEncryptionSetId, workloadIdentities } = settings;
-  const ofCluster = [
-    etcdBackups?.container ?? "",
-    diskEncryptionSetId,
-    ...networkScopes(network),
-  ].filter(Boolean);
-  const token = "azure-native:managedidentity:UserAssignedIdentity";
-  const newOnes = workloadIdentities.filter(
-    (one) => !isBegun || !shown.has(shownAs(token, azureName(clusterName, one))),
-  );
-  return [
-    ...(hasOwnIdentity(settings) && !isBegun ? ofCluster : []),
-    ...newOnes.flatMap(({ roles }) => roles.map(({ scope }) => scope)),
-  ];
+  subscriptionId: string,
+): Assignment[] {
+  if (!hasOwnIdentity(settings)) return [];
+  return foreignRoles(settings, network).map(({ scope, role }) => ({
+    ...{ identity: settings.clusterName, scope },
+    role: foreignRoleId(role, settings, subscriptionId),
+  }));
 }
+
+const ofPods = ({ clusterName, workloadIdentities }: Settings): Assignment[] =>
+  workloadIdentities.flatMap((one) =>
+    one.roles.map((given) => ({ identity: azureName(clusterName, one), ...given })),
+  );
 
 /** Where the login may not see it, nothing is known. */
 async function containerProblems(

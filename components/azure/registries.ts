@@ -1,11 +1,13 @@
 import { hasOwnKubeletIdentity } from "../settings/own-identity";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
+import { isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
 import { lackingRights } from "./lacking-rights";
 import type { NeededRight } from "./needed-rights";
-import { isAllowed, permissionsAt } from "./rights";
+import { kubeletIdentityName } from "./resource-names";
+import type { Shown } from "./shown";
 
 /** A container registry that is not this stack's. */
 export interface Registry {
@@ -55,11 +57,14 @@ export interface RegistriesAnswer {
 /** Asks for each registry, and who may pull from it or let others do so. */
 export async function getRegistries(
   settings: Settings,
+  shown: Shown,
   connection: AzureConnection,
 ): Promise<RegistriesAnswer> {
   const { kubeletIdentityId: id } = settings;
   const [answers, { identity, problems }] = await Promise.all([
-    Promise.all(settings.registries.map((_, index) => getRegistry(settings, index, connection))),
+    Promise.all(
+      settings.registries.map((_, index) => getRegistry(settings, shown, index, connection)),
+    ),
     getExistingIdentity("kubeletIdentityId", id, connection),
   ]);
   const registries = answers.flatMap(({ registry }) => registry ?? []);
@@ -94,18 +99,16 @@ interface Answer {
 
 async function getRegistry(
   settings: Settings,
+  shown: Shown,
   index: number,
   { arm }: AzureConnection,
 ): Promise<Answer> {
   const id = settings.registries[index]!;
-  const [found, permissions] = await Promise.all([
-    arm.getIfReadable<ShownRegistry>(
-      id,
-      { "api-version": "2025-11-01" },
-      { properties: { loginServer: "" } },
-    ),
-    permissionsAt(arm, id),
-  ]);
+  const found = await arm.getIfReadable<ShownRegistry>(
+    id,
+    { "api-version": "2025-11-01" },
+    { properties: { loginServer: "" } },
+  );
   const byOwner = (role: string) =>
     `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(id)}`;
   if (found === "unreadable") {
@@ -123,8 +126,13 @@ async function getRegistry(
   const pull =
     pullRoles[roleAssignmentMode === "AbacRepositoryPermissions" ? "repository" : "registry"];
   const registry: Registry = { id, server: loginServer.toLowerCase(), pull };
-  const mayAssign = isAllowed(permissions, "Microsoft.Authorization/roleAssignments/write");
-  if (!hasOwnKubeletIdentity(settings) || mayAssign) return { registry };
+  const identity = kubeletIdentityName(settings.clusterName);
+  if (
+    !hasOwnKubeletIdentity(settings) ||
+    (await isAssignable({ identity, scope: id, role: pull.guid }, shown, { arm }))
+  ) {
+    return { registry };
+  }
   return {
     registry,
     problem:

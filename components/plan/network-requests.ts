@@ -1,6 +1,5 @@
 import { Address4 } from "ip-address";
 
-import { hasOwnIdentity } from "../settings/own-identity";
 import { toSet } from "../settings/problem";
 import { withoutProxy } from "../settings/proxy-variables";
 import { overlap } from "../settings/rules/ranges";
@@ -239,14 +238,6 @@ function rightsIn(
             is: `the login may not link the private DNS zone of the API's name to ${name}`,
             ask: roleWith(link),
             fix: "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
-          },
-        ]),
-    ...(!hasOwnIdentity(settings) || may("Microsoft.Authorization/roleAssignments/write")
-      ? []
-      : [
-          {
-            is: `the login may not assign roles in ${name}, which the cluster's identity needs there`,
-            fix: "name an identity that has them (pulumi config set identityId ID)",
           },
         ]),
   ];

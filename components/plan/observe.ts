@@ -126,7 +126,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       const { isBegun, shown } = answer;
       const problems = await Promise.all([
         providerProblems(resources, shown, connection),
-        assignedScopeProblems(settings, answer, one, connection),
+        assignedScopeProblems(settings, shown, one, connection),
         ...(isBegun
           ? []
           : [
@@ -191,7 +191,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       }),
     ),
     getWorkloadClients(settings, connection),
-    getRegistries(settings, connection),
+    found.then(({ shown }) => getRegistries(settings, shown, connection)),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },

@@ -1,6 +1,8 @@
 import { assignedScopeProblems } from "../../../components/azure/assigned-scopes";
+import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { ArmClient } from "../../../components/azure/resource-manager";
-import { shownAs } from "../../../components/azure/shown";
+import { ownRoleId } from "../../../components/azure/role-ids";
+import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
@@ -8,51 +10,82 @@ import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
 const theirs = `${subscriptionPath}/resourceGroups/theirs`;
-const loginId = `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/login`;
+const identityId = (name: string) =>
+  `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
 const accountId = `${theirs}/providers/Microsoft.Storage/storageAccounts/backups`;
 const containerIn = (name: string) => `${accountId}/blobServices/default/containers/${name}`;
 const diskEncryptionSetId = `${theirs}/providers/Microsoft.Compute/diskEncryptionSets/ours`;
+const setBody = {
+  location,
+  identity: { type: "SystemAssigned" },
+  activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
+};
+const networkId = `${theirs}/providers/Microsoft.Network/virtualNetworks/spoke`;
+const network = { id: networkId, rules: new Map() } as unknown as ExistingNetwork;
 const roles = {
   administrator: "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9",
   contributor: "b24988ac-6180-42a0-ab88-20f7382dd24c",
+  blobs: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
+  reader: "acdd72a7-3385-48ef-bd42-f606fba81ae7",
+  usesNetwork: ownRoleId("uses-network", validSettings.clusterName, account.subscriptionId),
 };
 
 interface Scene {
   readonly settings?: Partial<typeof validSettings>;
   /** Of the login there; without one it owns the subscription. */
-  readonly right?: keyof typeof roles;
-  readonly isBegun?: boolean;
-  /** Identities that are there. */
-  readonly identities?: readonly string[];
+  readonly right?: "administrator" | "contributor";
+  /** Identities that are there, each with the roles that it has, as `ROLE SCOPE`. */
+  readonly identities?: Readonly<Record<string, readonly string[]>>;
+  readonly network?: ExistingNetwork;
 }
 
-async function problemsOf({ settings, right, isBegun = false, identities = [] }: Scene) {
+let count = 0;
+
+const assign = (arm: ReturnType<typeof newArm>["arm"], principalId: string, given: string) => {
+  const [role = "", scope = ""] = given.split(" ");
+  const name = `00000000-0000-0000-0000-${String(count++).padStart(12, "0")}`;
+  return arm.put(`${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`, {
+    ...{ principalId, principalType: "ServicePrincipal" },
+    roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+  });
+};
+
+async function problemsOf({ settings, right, identities = {}, network }: Scene) {
   const { arm } = newArm();
   await arm.put(theirs, { location });
   await arm.put(accountId, { location, kind: "StorageV2", sku: { name: "Standard_ZRS" } });
   await arm.put(containerIn("etcd"), {});
-  const { body } = await arm.put(loginId, { location });
-  if (right !== undefined) {
-    await arm.put(
-      `${theirs}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001`,
-      {
-        ...{ principalId: (body as { principalId: string }).principalId },
-        principalType: "ServicePrincipal",
-        roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles[right]}`,
-      },
-    );
+  await arm.put(diskEncryptionSetId, setBody);
+  await arm.put(networkId, { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
+  await arm.put(
+    `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles.usesNetwork}`,
+    {
+      ...{ roleName: "uses a network of others", assignableScopes: [subscriptionPath] },
+      permissions: [{ actions: ["Microsoft.Network/virtualNetworks/read"] }],
+    },
+  );
+  const identityIn = async (name: string) => {
+    const { body } = await arm.put(identityId(name), { location });
+    return (body as { principalId: string }).principalId;
+  };
+  const login = await identityIn("login");
+  if (right !== undefined) await assign(arm, login, `${roles[right]} ${theirs}`);
+  const shown = new Map<string, ShownResource>();
+  for (const [name, given] of Object.entries(identities)) {
+    const principalId = await identityIn(name);
+    for (const one of given) await assign(arm, principalId, one);
+    const token = "azure-native:managedidentity:UserAssignedIdentity";
+    shown.set(shownAs(token, name), { name, properties: { principalId } });
   }
-  const token = "azure-native:managedidentity:UserAssignedIdentity";
-  const shown = new Map(identities.map((name) => [shownAs(token, name), { name }]));
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(
       `http://127.0.0.1:${rest.port}`,
-      right === undefined ? "me" : tokenOf(arm, loginId),
+      right === undefined ? "me" : tokenOf(arm, identityId("login")),
     );
     const all = { ...validSettings, ...settings };
     const connection = { ...account, arm: client };
-    return await assignedScopeProblems(all, { isBegun, shown }, undefined, connection);
+    return await assignedScopeProblems(all, shown, network, connection);
   } finally {
     await rest.close();
   }
@@ -68,52 +101,79 @@ const settings = {
   diskEncryptionSetId,
   workloadIdentities: [pods("web", theirs), pods("till", theirs)],
 };
-const mayNot = (scope: string) =>
+const mayNot = (scope: string, instead = "") =>
   expect.stringMatching(
     new RegExp(
-      `may not assign roles at ${scope}, .*'Role Based Access Control Administrator' --scope ${scope}$`,
+      `may not assign roles at ${scope}, .*'Role Based Access Control Administrator' --scope ${scope}${instead}$`,
     ),
   );
+const identity = ", or name an identity that has them .*identityId ID\\)";
+const ofCluster = [containerIn("etcd"), diskEncryptionSetId, networkId].map((scope) =>
+  mayNot(scope, identity),
+);
 
 it("names each scope of others at which the login may not assign, once", async () => {
-  expect(await problemsOf({ settings, right: "contributor" })).toEqual(
-    [containerIn("etcd"), diskEncryptionSetId, theirs].map(mayNot),
-  );
+  expect(await problemsOf({ settings, network, right: "contributor" })).toEqual([
+    ...ofCluster,
+    mayNot(theirs),
+  ]);
 });
 
 it.each([
   ["an owner", undefined],
   ["an administrator", "administrator"],
 ] as const)("finds nothing where the login is %s", async (_, right) => {
-  expect(await problemsOf({ settings, right })).toEqual([]);
+  expect(await problemsOf({ settings, network, right })).toEqual([]);
 });
 
 it("asks nothing of what others assign, and of pods that have an identity of others", async () => {
   const workloadIdentities = [{ ...pods("web", ""), identityId: "/ids/theirs", roles: [] }];
-  const identityId = "/ids/ours";
+  const all = { ...settings, workloadIdentities, identityId: "/ids/ours" };
 
-  const all = { ...settings, workloadIdentities, identityId };
-  expect(await problemsOf({ settings: all, right: "contributor" })).toEqual([]);
+  expect(await problemsOf({ settings: all, network, right: "contributor" })).toEqual([]);
 });
 
-it("asks later of pods alone that have no identity yet", async () => {
-  const later = { right: "contributor", isBegun: true } as const;
-  const both = ["zoned-test_shop_web", "zoned-test_shop_till"];
+const assigned = {
+  "zoned-test": [
+    `${roles.blobs} ${containerIn("etcd")}`,
+    `${roles.reader} ${diskEncryptionSetId}`,
+    `${roles.usesNetwork} ${networkId}`,
+  ],
+  "zoned-test_shop_web": [`${roles.contributor} ${theirs}`],
+  "zoned-test_shop_till": [`${roles.contributor} ${theirs}`],
+};
+const without = (name: keyof typeof assigned, at: number) => ({
+  ...assigned,
+  [name]: assigned[name].filter((_, index) => index !== at),
+});
 
-  expect(await problemsOf({ ...later, settings, identities: both })).toEqual([]);
-  for (const identityId of ["", "/ids/ours"]) {
-    const all = { ...settings, identityId };
-    expect(await problemsOf({ ...later, settings: all, identities: both.slice(1) })).toEqual([
-      mayNot(theirs),
-    ]);
-  }
+it.each([
+  ["nothing where an update before has assigned all", assigned, []],
+  ["a container that is named anew", without("zoned-test", 0), ofCluster.slice(0, 1)],
+  ["an encryption set that is named anew", without("zoned-test", 1), ofCluster.slice(1, 2)],
+  ["a network where the role is a new one", without("zoned-test", 2), ofCluster.slice(2)],
+  ["a scope of pods that have an identity", without("zoned-test_shop_web", 0), [mayNot(theirs)]],
+  [
+    "another role than the one that is there",
+    { ...assigned, "zoned-test_shop_web": [`${roles.reader} ${theirs}`] },
+    [mayNot(theirs)],
+  ],
+  [
+    "an identity that is made anew",
+    { ...assigned, "zoned-test": [], "zoned-test_shop_till": [] },
+    [...ofCluster, mayNot(theirs)],
+  ],
+])("asks of a living cluster for %s", async (_, identities, problems) => {
+  expect(await problemsOf({ settings, network, right: "contributor", identities })).toEqual(
+    problems,
+  );
 });
 
 it("names a container that is not there, also later, and nothing of one that the login does not see", async () => {
   const missing = { etcdBackups: { ...etcdBackups, container: containerIn("other") } };
   const elsewhere = containerIn("etcd").replace(account.subscriptionId, "of-the-backup-team");
 
-  expect(await problemsOf({ settings: missing, isBegun: true })).toEqual([
+  expect(await problemsOf({ settings: missing, identities: assigned })).toEqual([
     expect.stringMatching(
       /^etcdBackups\.container is \S+other, .*az storage container-rm list --storage-account backups .*config set --path etcdBackups.container ID\)$/,
     ),

@@ -1,5 +1,6 @@
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getRegistries } from "../../../components/azure/registries";
+import { shownAs } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
@@ -24,11 +25,13 @@ interface Scene {
   readonly made?: object | null;
   /** Of the login; without them it owns the subscription. */
   readonly rights?: readonly (keyof typeof roles)[];
-  /** Of kubelets' identity at the registry. */
-  readonly pulls?: boolean;
+  /** Where kubelets' identity may pull. */
+  readonly pulls?: string;
+  /** Whether that is this program's own. */
+  readonly isOwn?: boolean;
 }
 
-async function answerTo({ settings, made = {}, rights, pulls = false }: Scene) {
+async function answerTo({ settings, made = {}, rights, pulls, isOwn = false }: Scene) {
   const { arm } = newArm();
   await arm.put(theirs, { location });
   if (made !== null) await arm.put(registryId, { location, sku: { name: "Basic" }, ...made });
@@ -39,22 +42,25 @@ async function answerTo({ settings, made = {}, rights, pulls = false }: Scene) {
   }
   const [login, kubelets] = identities as [(typeof identities)[0], (typeof identities)[0]];
   let count = 0;
-  const assign = (principalId: string, role: keyof typeof roles) =>
+  const assign = (principalId: string, role: keyof typeof roles, scope = theirs) =>
     arm.put(
-      `${theirs}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-00000000000${count++}`,
+      `${scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-00000000000${count++}`,
       {
         ...{ principalId, principalType: "ServicePrincipal" },
         roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles[role]}`,
       },
     );
   for (const role of rights ?? []) await assign(login.principalId, role);
-  if (pulls) await assign(kubelets.principalId, "acrPull");
+  if (pulls !== undefined) await assign(kubelets.principalId, "acrPull", pulls);
+  const identity = { name: "zoned-test-kubelet", properties: { ...kubelets } };
+  const key = shownAs("azure-native:managedidentity:UserAssignedIdentity", identity.name);
+  const shown = new Map(isOwn ? [[key, identity]] : []);
   const token = rights === undefined ? "me" : tokenOf(arm, identityOf("login"));
   const rest = await serveRest(arm, 0);
   try {
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
     const all = { ...validSettings, registries: [registryId], ...settings };
-    return await getRegistries(all, { ...account, arm: client });
+    return await getRegistries(all, shown, { ...account, arm: client });
   } finally {
     await rest.close();
   }
@@ -63,7 +69,7 @@ async function answerTo({ settings, made = {}, rights, pulls = false }: Scene) {
 it("asks for nothing where there are no registries", async () => {
   const arm = new ArmClient("http://127.0.0.1:1", "token");
 
-  expect(await getRegistries(validSettings, { ...account, arm })).toEqual({
+  expect(await getRegistries(validSettings, new Map(), { ...account, arm })).toEqual({
     ...{ registries: [], problems: [], warnings: [] },
   });
 });
@@ -108,6 +114,16 @@ it("names both ways on where the login may not assign the role", async () => {
   ]);
 });
 
+it.each([
+  ["nothing where an update before has assigned it", registryId, 0],
+  ["it where kubelets have it from above alone", theirs, 1],
+  ["it where they may pull from nowhere yet", undefined, 1],
+])("asks of a living cluster for %s", async (_, pulls, problems) => {
+  const answer = await answerTo({ rights: ["contributor"], isOwn: true, pulls });
+
+  expect(answer.problems).toHaveLength(problems);
+});
+
 it("leaves assigning to others where they give the identity, and lists what that lacks", async () => {
   const scene = {
     settings: { kubeletIdentityId },
@@ -115,7 +131,7 @@ it("leaves assigning to others where they give the identity, and lists what that
   };
 
   const without = await answerTo(scene);
-  const having = await answerTo({ ...scene, pulls: true });
+  const having = await answerTo({ ...scene, pulls: theirs });
 
   expect([without.problems, having.problems]).toEqual([[], []]);
   expect(without.identity).toMatchObject({ clientId: expect.any(String) });
