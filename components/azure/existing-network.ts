@@ -52,6 +52,8 @@ export interface ExistingNetwork {
   readonly subnets: ReadonlyMap<string, ExistingSubnet>;
   /** By lower-case id of the security group, Azure's own rules included. */
   readonly rules: ReadonlyMap<string, readonly SecurityRule[]>;
+  /** By the same. */
+  readonly groupTags: ReadonlyMap<string, Readonly<Record<string, string>>>;
   /** By lower-case id of the route table. */
   readonly routes: ReadonlyMap<string, readonly Route[]>;
   /** What the login may do in it; empty where Azure does not say. */
@@ -179,10 +181,10 @@ export async function getExistingNetwork(
     unreadable.push(one);
     return undefined;
   };
-  const [rules, routes, egress] = await Promise.all([
+  const [groups, routes, egress] = await Promise.all([
     ofEach(
       subnets.map(({ securityGroup }) => securityGroup),
-      (one) => rulesOf(read, one),
+      (one) => groupOf(read, one),
     ),
     ofEach(
       subnets.map(({ routeTable }) => routeTable),
@@ -205,7 +207,8 @@ export async function getExistingNetwork(
     ]),
     dnsServers: dhcpOptions?.dnsServers ?? [],
     subnets: new Map(subnets.map((one) => [keyOf(one.id), one])),
-    rules,
+    rules: new Map([...groups].map(([key, { rules }]) => [key, rules])),
+    groupTags: new Map([...groups].map(([key, { tags }]) => [key, tags])),
     routes,
     egress,
     unreadable,
@@ -223,12 +226,13 @@ async function ofEach<T>(
   return new Map(await Promise.all(distinct.map(async (id) => [id, await ask(id)] as const)));
 }
 
-async function rulesOf(read: Read, id: string): Promise<SecurityRule[]> {
+async function groupOf(read: Read, id: string) {
   const group = await read<{
+    tags?: Record<string, string>;
     properties: { securityRules?: SecurityRule[]; defaultSecurityRules?: SecurityRule[] };
   }>(id, { properties: {} });
   const { securityRules = [], defaultSecurityRules = [] } = group?.properties ?? {};
-  return [...securityRules, ...defaultSecurityRules];
+  return { rules: [...securityRules, ...defaultSecurityRules], tags: group?.tags ?? {} };
 }
 
 async function routesOf(read: Read, id: string): Promise<readonly Route[]> {

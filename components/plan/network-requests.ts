@@ -135,13 +135,20 @@ export function networkMessages(
 const isOfServices = ({ name, properties: { priority } }: SecurityRule): boolean =>
   name.startsWith("k8s-azure-lb") && priority >= 500 && priority <= 4096;
 
-/** What another cluster in the network would lose. Asked before there is a cluster, whose own Services have such rules too. */
+/**
+ * What others would lose in the network. Asked before there is a cluster, whose own Services have such rules and such
+ * tags too.
+ */
 export function networkWarnings(
-  { cloudProvider }: Pick<Settings, "cloudProvider">,
+  { cloudProvider, tags }: Pick<Settings, "cloudProvider" | "tags">,
   network: ExistingNetwork | undefined,
 ): string[] {
   if (!cloudProvider || network === undefined) return [];
-  return [...network.rules].flatMap(([id, rules]) => {
+  return [...foreignRules(network), ...writtenTags(tags, network)];
+}
+
+const foreignRules = (network: ExistingNetwork): string[] =>
+  [...network.rules].flatMap(([id, rules]) => {
     const names = rules.filter(isOfServices).map(({ name }) => name);
     if (names.length === 0) return [];
     return [
@@ -150,7 +157,26 @@ export function networkWarnings(
         "group of its own for this cluster, or, where the other one is gone, for these rules to be deleted",
     ];
   });
-}
+
+/**
+ * Names are compared without regard to case, and so are values.
+ *
+ * @see ensureSecurityGroupTagged and reconcileTags in cloud-provider-azure, pkg/provider
+ */
+const writtenTags = (tags: Settings["tags"], { groupTags }: ExistingNetwork): string[] =>
+  [...groupTags].flatMap(([id, theirs]) => {
+    const there = new Map(Object.entries(theirs).map(([name, value]) => [keyOf(name), value]));
+    const written = Object.entries(tags).flatMap(([name, value]) => {
+      const before = there.get(keyOf(name));
+      if (before === undefined) return [`${name}=${value}`];
+      return keyOf(before) === keyOf(value) ? [] : [`${name}=${value} in place of ${before}`];
+    });
+    if (written.length === 0) return [];
+    return [
+      `Azure's cloud provider will write tags of the settings on the security group ${nameOf(id)} as soon as there is a Service of type LoadBalancer, ` +
+        `and nobody takes them away again: ${listed(written)}. Tell the group's owners before, or set other tags`,
+    ];
+  });
 
 function requestsOf(settings: Settings, asks: Asked): Request[] {
   const { network } = asks;

@@ -60,7 +60,8 @@ export class CloudConfig extends pulumi.ComponentResource {
         clientId,
         clientSecret,
         resourceManagerEndpoint: settings.resourceManagerEndpoint,
-        tags: tagsOf(settings),
+        // The cloud provider puts them on the security group as well, and takes none away again.
+        tags: existingNetwork === undefined ? tagsOf(settings) : settings.tags,
       });
     const text = pulumi
       .all([resourceGroup.name, credential.clientId, credential.clientSecret])

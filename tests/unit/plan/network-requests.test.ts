@@ -69,6 +69,7 @@ const network: ExistingNetwork = {
     [ids[1].toLowerCase(), subnetOf("b", "10.1.2.0/24")],
   ]),
   rules: new Map([[guard, rules]]),
+  groupTags: new Map(),
   routes: new Map(),
   egress: new Map([[nat, { ranges: ["20.0.0.1/32"] }]]),
   unreadable: [],
@@ -508,6 +509,26 @@ describe("rules of another cluster's Services", () => {
   it("are in no network of the cluster's own", () => {
     expect(networkWarnings(validSettings, undefined)).toEqual([]);
   });
+});
+
+it.each<[string, Record<string, string>, Partial<Settings>, RegExp[]]>([
+  ["says nothing of tags that are there", { CostCenter: "4711", owner: "net" }, {}, []],
+  ["names those that are added", { owner: "net" }, {}, [/group guard .*: costCenter=4711\. /]],
+  [
+    "and what they are in place of",
+    { costcenter: "42" },
+    {},
+    [/: costCenter=4711 in place of 42\./],
+  ],
+  ["but where nothing writes any", {}, { cloudProvider: false }, []],
+  ["but where the settings have none", { owner: "net" }, { tags: {} }, []],
+])("%s, of the settings' on a security group of others", (_, theirs, of, said) => {
+  const groupTags = new Map([[guard, theirs]]);
+  const given = { ...settings, tags: { costCenter: "4711" }, ...of };
+
+  expect(networkWarnings(given, { ...network, groupTags })).toEqual(
+    said.map((text) => expect.stringMatching(text)),
+  );
 });
 
 it("wants a network of the cluster's region", () => {

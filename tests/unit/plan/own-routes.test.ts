@@ -94,7 +94,7 @@ describe("in subnets of others", () => {
   const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
     ...{ id: "/networks/spoke", location: "westeurope", ranges: [], dnsServers: [] },
     subnets: new Map(subnets.map((one) => [one.id, one])),
-    rules: new Map(),
+    ...{ rules: new Map(), groupTags: new Map() },
     routes: new Map([
       ["/firewall", [route("VirtualAppliance", "10.0.1.4")]],
       ["/internet", [route("Internet")]],

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { ExistingNetwork } from "../../../../components/azure/existing-network";
 import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../components/add-ons/cloud-provider/cloud-controller-manager";
@@ -18,6 +19,7 @@ async function build(
   change: Partial<typeof validSettings> = {},
   clientSecret?: pulumi.Output<string>,
   login?: ServiceAccountLogin,
+  existingNetwork?: ExistingNetwork,
 ) {
   const recorder = await Recorder.start();
   const resourceGroup = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -28,6 +30,7 @@ async function build(
     {
       resourceGroup,
       settings,
+      existingNetwork,
       tenantId: "tenant",
       subscriptionId: "subscription",
       credential: { clientId: pulumi.output("client"), clientSecret },
@@ -66,6 +69,25 @@ describe("CloudConfig", () => {
       aadClientId: "client",
       aadClientSecret: "hush",
     });
+  });
+
+  it("has the stack's own tag put on no security group of others", async () => {
+    const there = "/subscriptions/1/resourceGroups/network/providers/Microsoft.Network";
+    const subnet = { name: "nodes", securityGroup: `${there}/networkSecurityGroups/guard` };
+    const spoke = {
+      id: `${there}/virtualNetworks/spoke`,
+      subnets: new Map([["nodes", subnet]]),
+    } as unknown as ExistingNetwork;
+    const change = { resourceGroup: "platform", tags: { costCenter: "4711" } };
+    const tagsIn = async (network?: ExistingNetwork) => {
+      const { recorder } = await build(change, undefined, undefined, network);
+      const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
+      const text = Buffer.from(revealed(inputs.data)["cloud-config"], "base64").toString();
+      return Object.keys((JSON.parse(text) as { tagsMap: object }).tagsMap);
+    };
+
+    expect(await tagsIn()).toEqual(["costCenter", "zoned-stack"]);
+    expect(await tagsIn(spoke)).toEqual(["costCenter"]);
   });
 
   it("tells what reads it that it changed, without telling what it says", async () => {
