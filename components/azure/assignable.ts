@@ -14,16 +14,26 @@ export interface Assignment {
 
 /** Whether Azure has an assignment, or the login may make it: one that is there takes no right any more. */
 export async function isAssignable(
+  one: Assignment,
+  shown: Shown,
+  connection: Pick<AzureConnection, "arm">,
+): Promise<boolean> {
+  const permissions = await permissionsAt(connection.arm, one.scope);
+  return (
+    isAllowed(permissions, "Microsoft.Authorization/roleAssignments/write") ||
+    (await isAssigned(one, shown, connection))
+  );
+}
+
+/** Whether Azure has an assignment, as far as the login may read it: what is not known is not refused. */
+export async function isAssigned(
   { identity, scope, role }: Assignment,
   shown: Shown,
   { arm }: Pick<AzureConnection, "arm">,
 ): Promise<boolean> {
-  const permissions = await permissionsAt(arm, scope);
-  if (isAllowed(permissions, "Microsoft.Authorization/roleAssignments/write")) return true;
   const token = "azure-native:managedidentity:UserAssignedIdentity";
   const principalId = shownText(shown, token, identity, "principalId");
   if (principalId === undefined) return false;
-  // Where the login may not read it, nothing is known.
   const assigned = await arm
     .list<{ properties: { principalId: string; scope: string; roleDefinitionId: string } }>(
       `${scope}/providers/Microsoft.Authorization/roleAssignments`,

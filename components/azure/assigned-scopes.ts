@@ -19,9 +19,10 @@ export async function assignedScopeProblems(
   network: ExistingNetwork | undefined,
   connection: AzureConnection,
 ): Promise<string[]> {
+  const { subscriptionId } = connection;
   const instead = `, or name an identity that has them (${toSet("identityId", "ID")})`;
   const asked = [
-    ...ofCluster(settings, network, connection.subscriptionId).map((one) => ({ one, instead })),
+    ...ofCluster(settings, network, subscriptionId).map((one) => ({ one, instead })),
     ...ofPods(settings).map((one) => ({ one, instead: "" })),
   ];
   const problems = await Promise.all(
@@ -36,6 +37,13 @@ export async function assignedScopeProblems(
   );
   return [...(await containerProblems(settings, connection)), ...new Set(problems.flat())];
 }
+
+/** What this program assigns at what others have made, but for registries. */
+export const assignmentsOf = (
+  settings: Settings,
+  network: ExistingNetwork | undefined,
+  subscriptionId: string,
+): Assignment[] => [...ofCluster(settings, network, subscriptionId), ...ofPods(settings)];
 
 function ofCluster(
   settings: Settings,

@@ -1,7 +1,7 @@
 import { hasOwnKubeletIdentity } from "../settings/own-identity";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { isAssignable } from "./assignable";
+import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
 import { lackingRights } from "./lacking-rights";
@@ -44,6 +44,18 @@ const pullRoles: Readonly<Record<"registry" | "repository", PullRole>> = {
     ),
   },
 };
+
+/** By which kubelets pull, where this program makes their identity. */
+export const pullAssignments = (
+  settings: Settings,
+  registries: readonly Registry[],
+): Assignment[] =>
+  hasOwnKubeletIdentity(settings)
+    ? registries.map(({ id, pull }) => ({
+        ...{ identity: kubeletIdentityName(settings.clusterName), scope: id },
+        role: pull.guid,
+      }))
+    : [];
 
 /** What Azure says of the registries that the settings name, and of the identity for them. */
 export interface RegistriesAnswer {
@@ -126,11 +138,8 @@ async function getRegistry(
   const pull =
     pullRoles[roleAssignmentMode === "AbacRepositoryPermissions" ? "repository" : "registry"];
   const registry: Registry = { id, server: loginServer.toLowerCase(), pull };
-  const identity = kubeletIdentityName(settings.clusterName);
-  if (
-    !hasOwnKubeletIdentity(settings) ||
-    (await isAssignable({ identity, scope: id, role: pull.guid }, shown, { arm }))
-  ) {
+  const [assignment] = pullAssignments(settings, [registry]);
+  if (assignment === undefined || (await isAssignable(assignment, shown, { arm }))) {
     return { registry };
   }
   return {

@@ -159,6 +159,7 @@ export function decide(observed: Observed): Decision {
     problems: [
       ...observed.missing,
       ...existingGroupProblems(settings, group),
+      ...observed.foreignLocks.problems,
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
       ...observed.registries.problems,
@@ -185,6 +186,7 @@ export function decide(observed: Observed): Decision {
     ],
     warnings: [
       ...lockWarnings(group),
+      ...observed.foreignLocks.warnings,
       ...policyWarnings(observed.policies),
       ...imageWarnings(created, offers.images, hardware),
       ...ownRoutesWarnings(settings, created, observed.network),

@@ -1,5 +1,5 @@
 import { apiZone } from "../api-server";
-import { type Lock, scopeOf } from "../azure/group-locks";
+import { type Lock, lockRemoval, lockText } from "../azure/group-locks";
 import { apiBalancerName, egressNames, identityNames, networkNames } from "../azure/resource-names";
 import { shownAs, type ShownResource } from "../azure/shown";
 import { isOfThisStack, stackName, stackOf, stackTag } from "../azure/stack-tag";
@@ -52,7 +52,7 @@ export const lockWarnings = (group: Pick<Group, "locks" | "changes">): string[] 
     .filter(() => deletedIn(group).length === 0)
     .map(
       (lock) =>
-        `${shown(lock)}: Azure will refuse to replace or remove a machine, and pulumi destroy. Have it removed before: ${removal(lock)}`,
+        `${lockText(lock)}: Azure will refuse to replace or remove a machine, and pulumi destroy. Have it removed before: ${lockRemoval(lock)}`,
     );
 
 function lockProblems(group: Group): string[] {
@@ -61,11 +61,12 @@ function lockProblems(group: Group): string[] {
     ...group.locks
       .filter(({ properties }) => properties.level === "ReadOnly")
       .map(
-        (lock) => `${shown(lock)}, under which Azure makes and changes nothing: ${removal(lock)}`,
+        (lock) =>
+          `${lockText(lock)}, under which Azure makes and changes nothing: ${lockRemoval(lock)}`,
       ),
     ...(deleted.length === 0 ? [] : forbiddingDeletion(group)).map(
       (lock) =>
-        `${shown(lock)}, and this change would delete the VM of ${deleted.join(", ")}, after its drain: ${removal(lock)}`,
+        `${lockText(lock)}, and this change would delete the VM of ${deleted.join(", ")}, after its drain: ${lockRemoval(lock)}`,
     ),
   ];
 }
@@ -77,11 +78,6 @@ const deletedIn = ({ changes }: Pick<Group, "changes">): string[] =>
   changes
     .filter(({ action }) => action === "replace" || action === "remove")
     .map(({ machine }) => machine);
-
-const shown = (lock: Lock): string =>
-  `the lock ${lock.name} on ${scopeOf(lock)} is ${lock.properties.level}`;
-
-const removal = ({ id }: Lock): string => `its owner runs az lock delete --ids ${quoted(id)}`;
 
 /** A resource group that has the name of this cluster's and that this stack has not made. */
 function takenGroup({ clusterName }: Settings, { azure }: Group): string[] {

@@ -8,6 +8,7 @@ import { type AzureConnection, connect } from "../azure/connection";
 import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-encryption";
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
 import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
+import { getForeignLocks, type LocksAnswer } from "../azure/foreign-locks";
 import { placed } from "../azure/free-addresses";
 import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights } from "../azure/lacking-rights";
@@ -56,6 +57,8 @@ export interface Observed {
   readonly azure: AzureAnswer;
   /** On the cluster's resource group, and above it. */
   readonly locks: readonly Lock[];
+  /** On what others have made. */
+  readonly foreignLocks: LocksAnswer;
   readonly identity: IdentityAnswer;
   readonly registries: RegistriesAnswer;
   readonly workloads: WorkloadClients;
@@ -97,6 +100,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
+  const pulled = found.then(({ shown }) => getRegistries(settings, shown, connection));
   const fresh = Promise.all([found, offered]).then(([answer, { skus }]) => {
     const hardware = hardwareOf(machines, { skus });
     return newKinds(plannedResources(settings, machines, subscriptionId, hardware), answer);
@@ -117,6 +121,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     loginProblem,
     workloads,
     registries,
+    foreignLocks,
   ] = await Promise.all([
     found.then((answer) =>
       markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
@@ -191,13 +196,17 @@ export async function observe(settings: Settings): Promise<Observed> {
       }),
     ),
     getWorkloadClients(settings, connection),
-    found.then(({ shown }) => getRegistries(settings, shown, connection)),
+    pulled,
+    Promise.all([found, network, pulled]).then(([{ shown }, one, { registries: all }]) =>
+      getForeignLocks(settings, { network: one, registries: all, shown }, connection),
+    ),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
     ...{
       policies,
       locks,
+      foreignLocks,
       network: subnets,
       ...places,
       missing,

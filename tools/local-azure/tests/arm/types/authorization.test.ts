@@ -192,6 +192,19 @@ itAnswers("securityGroup", [
       ["a change under CanNotDelete", taken, lock(group, "CanNotDelete"), change],
     ],
   ),
+  [
+    "the end of what is assigned under a lock of a resource",
+    "ScopeLocked: .*delete operation",
+    put(assignment(guard, 1), { ...grant, roleDefinitionId: networkContributor }),
+    lock(guard, "CanNotDelete"),
+    remove(assignment(guard, 1)),
+  ],
+  [
+    "an assignment under ReadOnly",
+    "ScopeLocked: .*write operation",
+    lock(guard, "ReadOnly"),
+    put(assignment(guard, 1), { ...grant, roleDefinitionId: networkContributor }),
+  ],
   ["a change beside a lock", taken, lock(guard, "ReadOnly"), put(other, tagged)],
   ["the end after a lock's", taken, lock(group, "ReadOnly"), remove(lockOn(group)), remove(guard)],
 ]);

@@ -1,0 +1,161 @@
+import type { ExistingNetwork } from "../../../components/azure/existing-network";
+import { getForeignLocks } from "../../../components/azure/foreign-locks";
+import type { Registry } from "../../../components/azure/registries";
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { shownAs } from "../../../components/azure/shown";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { validSettings } from "../../support/sample";
+
+const location = "westeurope";
+const group = (name: string) => `${subscriptionPath}/resourceGroups/${name}`;
+const provided = (type: string) => `${group("theirs")}/providers/Microsoft.${type}`;
+const spoke = provided("Network/virtualNetworks/spoke");
+const guard = provided("Network/networkSecurityGroups/guard");
+const keys = provided("Compute/diskEncryptionSets/keys");
+const images = provided("ContainerRegistry/registries/images");
+const reader = "acdd72a7-3385-48ef-bd42-f606fba81ae7";
+
+const network = {
+  ...{ id: spoke, subnets: new Map() },
+  rules: new Map([[guard.toLowerCase(), []]]),
+} as unknown as ExistingNetwork;
+const all = {
+  ...{ nodeSubnets: [`${spoke}/subnets/nodes`], diskEncryptionSetId: keys },
+  ...{ registries: [images], cloudProvider: true },
+};
+
+interface Scene {
+  readonly settings?: Partial<typeof validSettings>;
+  /** Where the role on the encryption set is assigned already. */
+  readonly isAssigned?: boolean;
+}
+
+async function answerTo(
+  level: string,
+  scope: string,
+  { settings = all, isAssigned = false }: Scene = {},
+) {
+  const { arm } = newArm();
+  for (const name of ["theirs", "zoned-test"]) await arm.put(group(name), { location });
+  await arm.put(spoke, { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
+  await arm.put(guard, { location });
+  await arm.put(images, { location, sku: { name: "Basic" } });
+  await arm.put(keys, {
+    ...{ location, identity: { type: "SystemAssigned" } },
+    activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
+  });
+  const name = "zoned-test";
+  const id = `${group(name)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`;
+  const { body } = await arm.put(id, { location });
+  const { principalId } = body as { principalId: string };
+  const token = "azure-native:managedidentity:UserAssignedIdentity";
+  const shown = new Map([[shownAs(token, name), { name, properties: { principalId } }]]);
+  if (isAssigned) {
+    await arm.put(
+      `${keys}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001`,
+      {
+        ...{ principalId, principalType: "ServicePrincipal" },
+        roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${reader}`,
+      },
+    );
+  }
+  await arm.put(`${scope}/providers/Microsoft.Authorization/locks/keep`, { level });
+  const rest = await serveRest(arm, 0);
+  const registries = [{ id: images, pull: { guid: "pull" } } as unknown as Registry];
+  try {
+    const connection = { ...account, arm: new ArmClient(`http://127.0.0.1:${rest.port}`, "me") };
+    const given = { ...validSettings, ...settings };
+    const known = {
+      network: given.nodeSubnets.length > 0 ? network : undefined,
+      registries: given.registries.length > 0 ? registries : [],
+      shown,
+    };
+    return await getForeignLocks(given, known, connection);
+  } finally {
+    await rest.close();
+  }
+}
+
+const lock = (scope: string, level: string) => `the lock keep on ${scope} is ${level}`;
+const removal = (scope: string) =>
+  `its owner runs az lock delete --ids ${scope}/providers/Microsoft.Authorization/locks/keep`;
+const refused = (scope: string) => ({
+  problems: [
+    `${lock(scope, "ReadOnly")}, under which Azure assigns no role, and this update would: ${removal(scope)}`,
+  ],
+  warnings: [],
+});
+const kept = (scope: string, level = "CanNotDelete") => ({
+  problems: [],
+  warnings: [
+    `${lock(scope, level)}: Azure will refuse to take the roles away that identities of this program have there, also in pulumi destroy. Have it removed before: ${removal(scope)}`,
+  ],
+});
+const none = { problems: [], warnings: [] };
+const theirs = { ...all, identityId: "/ids/theirs", kubeletIdentityId: "/ids/kubelets" };
+const onlySet = { diskEncryptionSetId: keys };
+
+it.each<[string, string, string, Scene, object]>([
+  ["is warned of on a network", "CanNotDelete", spoke, {}, kept(spoke)],
+  ["is warned of on a registry", "CanNotDelete", images, {}, kept(images)],
+  [
+    "is warned of once for a whole group",
+    "CanNotDelete",
+    group("theirs"),
+    {},
+    kept(group("theirs")),
+  ],
+  ["is refused on a network before the first update", "ReadOnly", spoke, {}, refused(spoke)],
+  ["is refused on a registry that is new", "ReadOnly", images, {}, refused(images)],
+  [
+    "is refused above an encryption set that is new",
+    "ReadOnly",
+    group("theirs"),
+    { settings: onlySet },
+    refused(group("theirs")),
+  ],
+  [
+    "is warned of where nothing is assigned any more",
+    "ReadOnly",
+    keys,
+    { settings: onlySet, isAssigned: true },
+    kept(keys, "ReadOnly"),
+  ],
+  ["is nobody's affair where others assign", "ReadOnly", spoke, { settings: theirs }, none],
+  [
+    "is nobody's affair on what the settings do not name",
+    "ReadOnly",
+    spoke,
+    { settings: onlySet },
+    none,
+  ],
+  [
+    "is said once where it holds for the cluster's group too",
+    "ReadOnly",
+    subscriptionPath,
+    {},
+    none,
+  ],
+  [
+    "keeps a security group's rules where others assign, too",
+    "CanNotDelete",
+    guard,
+    { settings: theirs },
+    none,
+  ],
+])("a lock %s", async (_, level, scope, scene, expected) => {
+  expect(await answerTo(level, scope, scene)).toEqual(expected);
+});
+
+it("says that under a lock ReadOnly the cloud provider cannot open a security group", async () => {
+  expect(await answerTo("ReadOnly", guard, { settings: theirs })).toEqual({
+    problems: [],
+    warnings: [
+      expect.stringMatching(/guard is ReadOnly: .* no rules to \S+\/guard, .*az lock delete/),
+    ],
+  });
+  const without = { ...theirs, cloudProvider: false };
+  expect(await answerTo("ReadOnly", guard, { settings: without })).toEqual(none);
+});
