@@ -2,7 +2,7 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingNetwork } from "./azure/existing-network";
-import { foreignRoles } from "./azure/foreign-roles";
+import { foreignRoles, isOwnRole } from "./azure/foreign-roles";
 import type { Registry } from "./azure/registries";
 import { builtIn, guid } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
@@ -114,7 +114,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     // Not with the group: all of these scopes lie in others.
     for (const { what, scope, role: given } of foreignRoles(settings, existingNetwork)) {
-      assign(what, scope, given === "usesNetwork" ? roles.usesNetwork! : role(builtIn[given]));
+      assign(what, scope, isOwnRole(given) ? roles.inNetwork.get(given)! : role(builtIn[given]));
     }
 
     assign("zones", subscription, roles.readsProviders!);

@@ -3,6 +3,8 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { inNetworks, machineRights } from "./azure/needed-rights";
 import type { AzureConnection } from "./azure/connection";
+import type { NetworkPart } from "./azure/existing-network";
+import type { NetworkRole } from "./azure/foreign-roles";
 import { ownRoleId } from "./azure/role-ids";
 import { stackName } from "./azure/stack-tag";
 import { hasOwnIdentity } from "./settings/own-identity";
@@ -30,8 +32,8 @@ export class Roles extends pulumi.ComponentResource {
   readonly attachesDisks?: pulumi.Output<string>;
   /** Its id. */
   readonly readsProviders?: pulumi.Output<string>;
-  /** Its id; only where the network is that of others. */
-  readonly usesNetwork?: pulumi.Output<string>;
+  /** Their ids; only where the network is that of others. */
+  readonly inNetwork: ReadonlyMap<NetworkRole, pulumi.Output<string>> = new Map();
 
   constructor(name: string, args: RolesArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:Roles", name, {}, opts);
@@ -71,11 +73,14 @@ export class Roles extends pulumi.ComponentResource {
       "For the cloud provider of this cluster; it stops at its start without this.",
     );
     if (settings.nodeSubnets.length > 0) {
-      this.usesNetwork = role(
-        "uses-network",
-        "uses a network of others",
-        inNetworks,
-        "For the cloud provider of this cluster, in the network that its machines are in.",
+      const parts = Object.entries(inNetworks) as [NetworkPart, string[]][];
+      this.inNetwork = new Map(
+        parts.map(([part, actions]) => {
+          const what = `uses-${part}` as const;
+          const does = `uses a ${part.replace("-", " ")} of others`;
+          const description = "For the cloud provider of this cluster, where its machines are.";
+          return [what, role(what, does, actions, description)];
+        }),
       );
     }
     this.registerOutputs();

@@ -25,17 +25,23 @@ export async function assignedScopeProblems(
     ...ofCluster(settings, network, subscriptionId).map((one) => ({ one, instead })),
     ...ofPods(settings).map((one) => ({ one, instead: "" })),
   ];
-  const problems = await Promise.all(
+  const answers = await Promise.all(
     asked.map(async ({ one, instead: or }) =>
-      (await isAssignable(one, shown, connection))
-        ? []
-        : [
-            `the login may not assign roles at ${one.scope}, where the settings give identities of this program some: let its owner run ` +
-              `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(one.scope)}${or}`,
-          ],
+      (await isAssignable(one, shown, connection)) ? [] : [{ scope: one.scope, or }],
     ),
   );
-  return [...(await containerProblems(settings, connection)), ...new Set(problems.flat())];
+  const refused = answers.flat();
+  // A right at a network is one at its subnets.
+  const highest = refused.filter(
+    ({ scope, or }) =>
+      !refused.some((other) => other.or === or && scope.startsWith(`${other.scope}/`)),
+  );
+  const problems = highest.map(
+    ({ scope, or }) =>
+      `the login may not assign roles at ${scope}, where the settings give identities of this program some: let its owner run ` +
+      `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(scope)}${or}`,
+  );
+  return [...(await containerProblems(settings, connection)), ...new Set(problems)];
 }
 
 /** What this program assigns at what others have made, but for registries. */

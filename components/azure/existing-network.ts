@@ -122,9 +122,19 @@ export const defaultRoute = (
         addressPrefix === "0.0.0.0/0" && nextHopType !== "Internet",
     );
 
-/** What the cloud provider has rights on in a network of others: it, and the security groups of its subnets. */
-export const networkScopes = (network: ExistingNetwork | undefined): string[] =>
-  network === undefined ? [] : [network.id, ...network.rules.keys()];
+/** What the cloud provider has rights on in a network of others, each its own. */
+export type NetworkPart = "network" | "subnet" | "security-group";
+
+export const networkParts = (
+  network: ExistingNetwork | undefined,
+): { readonly scope: string; readonly part: NetworkPart }[] =>
+  network === undefined
+    ? []
+    : [
+        { scope: network.id, part: "network" },
+        ...[...network.subnets.values()].map(({ id }) => ({ scope: id, part: "subnet" as const })),
+        ...[...network.rules.keys()].map((scope) => ({ scope, part: "security-group" as const })),
+      ];
 
 /**
  * Asks for the network that the settings name; undefined where they name none, or Azure has none, or none that

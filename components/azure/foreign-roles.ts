@@ -1,6 +1,6 @@
 import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
-import { type ExistingNetwork, keyOf, networkScopes } from "./existing-network";
+import { type ExistingNetwork, keyOf, type NetworkPart, networkParts } from "./existing-network";
 import { builtIn, ownRoleId } from "./role-ids";
 
 /** A role that the cluster's own identity gets at what others have made. */
@@ -9,8 +9,11 @@ export interface ForeignRole {
   readonly what: string;
   readonly scope: string;
   /** A built-in one, or one of the cluster's own. */
-  readonly role: "reader" | "storageBlobDataContributor" | "usesNetwork";
+  readonly role: "reader" | "storageBlobDataContributor" | NetworkRole;
 }
+
+/** One of the cluster's own; see roles.ts. */
+export type NetworkRole = `uses-${NetworkPart}`;
 
 export function foreignRoles(
   { etcdBackups, diskEncryptionSetId }: Pick<Settings, "etcdBackups" | "diskEncryptionSetId">,
@@ -26,11 +29,11 @@ export function foreignRoles(
     ...(diskEncryptionSetId === ""
       ? []
       : [{ what: "encryption-set", scope: diskEncryptionSetId, role: "reader" as const }]),
-    // A security group may be called as the network, or as one of another group.
-    ...networkScopes(network).map((scope) => ({
+    // All of these may be called the same.
+    ...networkParts(network).map(({ scope, part }) => ({
       what: `network-${scope.split("/").at(-1)}-${digest(keyOf(scope)).slice(0, 8)}`,
       scope,
-      role: "usesNetwork" as const,
+      role: `uses-${part}` as const,
     })),
   ];
 }
@@ -40,5 +43,7 @@ export const foreignRoleId = (
   role: ForeignRole["role"],
   { clusterName }: Pick<Settings, "clusterName">,
   subscriptionId: string,
-): string =>
-  role === "usesNetwork" ? ownRoleId("uses-network", clusterName, subscriptionId) : builtIn[role];
+): string => (isOwnRole(role) ? ownRoleId(role, clusterName, subscriptionId) : builtIn[role]);
+
+export const isOwnRole = (role: ForeignRole["role"]): role is NetworkRole =>
+  role.startsWith("uses-");

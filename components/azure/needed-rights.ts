@@ -1,4 +1,4 @@
-import { type ExistingNetwork, networkScopes } from "./existing-network";
+import { type ExistingNetwork, type NetworkPart, networkParts } from "./existing-network";
 import { hasOwnKubeletIdentity } from "../settings/own-identity";
 import type { Settings } from "../settings/settings";
 import { groupId, kubeletIdentityName } from "./resource-names";
@@ -59,20 +59,22 @@ const onNetworks = [
   "routeTables/read",
 ].map((action) => `Microsoft.Network/${action}`);
 
+const ofNetwork = (...actions: readonly string[]): string[] =>
+  actions.map((action) => `Microsoft.Network/${action}`);
+
 /**
- * What the cloud provider does in a network: it puts the addresses of machines into pools of balancers and
- * internal balancers into a subnet, and adds rules of Services to the security group.
+ * What the cloud provider does in a network, by where. Its pools of addresses name the network: which right Azure
+ * asks for is not in its reference, and AKS wants joinLoadBalancer. It reads a subnet to put an internal balancer into
+ * it, and writes rules of Services into the security group. It reads no network, and puts no group on anything.
+ *
+ * @see cloud-provider-azure 1.36, pkg/provider: subnetRepo, backendPoolTypeNodeIP and securityGroupRepo
+ * @see https://learn.microsoft.com/azure/aks/concepts-identity
  */
-export const inNetworks = [
-  "virtualNetworks/read",
-  "virtualNetworks/join/action",
-  "virtualNetworks/joinLoadBalancer/action",
-  "virtualNetworks/subnets/read",
-  "virtualNetworks/subnets/join/action",
-  "networkSecurityGroups/read",
-  "networkSecurityGroups/write",
-  "networkSecurityGroups/join/action",
-].map((action) => `Microsoft.Network/${action}`);
+export const inNetworks: Readonly<Record<NetworkPart, readonly string[]>> = {
+  network: ofNetwork("virtualNetworks/join/action", "virtualNetworks/joinLoadBalancer/action"),
+  subnet: ofNetwork("virtualNetworks/subnets/read", "virtualNetworks/subnets/join/action"),
+  "security-group": ofNetwork("networkSecurityGroups/read", "networkSecurityGroups/write"),
+};
 
 const onBlobs = ["read", "write", "delete"].map(
   (verb) => `Microsoft.Storage/storageAccounts/blobServices/containers/blobs/${verb}`,
@@ -97,10 +99,12 @@ export function neededRights(
     cloudProvider && {
       scope: group,
       builtIn: "Network Contributor",
-      actions: network === undefined ? [...onNetworks, ...inNetworks] : onNetworks,
+      actions:
+        network === undefined ? [...onNetworks, ...Object.values(inNetworks).flat()] : onNetworks,
     },
-    ...networkScopes(network).map(
-      (scope): NeededRight | false => cloudProvider && { scope, actions: inNetworks },
+    ...networkParts(network).map(
+      ({ scope, part }): NeededRight | false =>
+        cloudProvider && { scope, actions: inNetworks[part] },
     ),
     (isUsed || autoRepair) && { scope: group, actions: machineRights(settings) },
     isUsed &&

@@ -188,29 +188,39 @@ it("may do all that an existing identity is asked to have", async () => {
 
 it("may use a network of others, and change nothing of it but its security group", async () => {
   const guard = "/resourceGroups/network/providers/Microsoft.Network/networkSecurityGroups/guard";
+  const id = "/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke";
+  const subnet = `${id}/subnets/nodes`;
   const existingNetwork = {
-    ...{ id: "/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke" },
-    rules: new Map([[guard, []]]),
+    ...{ id, rules: new Map([[guard, []]]), subnets: new Map([["nodes", { id: subnet }]]) },
   } as unknown as ExistingNetwork;
-  const change = { nodeSubnets: [`${existingNetwork.id}/subnets/nodes`] };
+  const change = { nodeSubnets: [subnet] };
   const isAllowed = await rights(change, existingNetwork);
 
   const needed = neededRights({ ...validSettings, ...change }, subscriptionId, existingNetwork);
-  const inNetwork = needed.filter(({ scope }) => [existingNetwork.id, guard].includes(scope));
-  expect(inNetwork).toHaveLength(2);
+  const inNetwork = needed.filter(({ scope }) => [id, subnet, guard].includes(scope));
+  expect(inNetwork).toHaveLength(3);
   for (const { scope, actions } of inNetwork) {
     expect(actions.filter((action) => !isAllowed(action, scope))).toEqual([]);
   }
-  expect(
-    isAllowed("Microsoft.Network/virtualNetworks/subnets/join/action", change.nodeSubnets[0]!),
-  ).toBe(true);
-  expect(isAllowed("Microsoft.Network/virtualNetworks/subnets/write", change.nodeSubnets[0]!)).toBe(
-    false,
+  const calls = [
+    ["virtualNetworks/joinLoadBalancer/action", id, true],
+    ["virtualNetworks/read", id, false],
+    ["virtualNetworks/subnets/read", subnet, true],
+    ["virtualNetworks/subnets/join/action", subnet, true],
+    ["virtualNetworks/subnets/join/action", `${id}/subnets/of-others`, false],
+    ["virtualNetworks/subnets/write", subnet, false],
+    ["networkSecurityGroups/read", guard, true],
+    ["networkSecurityGroups/write", guard, true],
+    ["networkSecurityGroups/join/action", guard, false],
+    ["networkSecurityGroups/delete", guard, false],
+  ] as const;
+  const wrong = calls.filter(
+    ([action, scope, may]) => isAllowed(`Microsoft.Network/${action}`, scope) !== may,
   );
-  expect(isAllowed("Microsoft.Network/networkSecurityGroups/delete", guard)).toBe(false);
+  expect(wrong).toEqual([]);
 });
 
-it("tells a network and security groups of others apart where they are called the same", async () => {
+it("tells a network, subnets and security groups of others apart where they are called the same", async () => {
   const inGroup = (group: string, type: string) =>
     `/resourceGroups/${group}/providers/Microsoft.Network/${type}/spoke`;
   const id = inGroup("network", "virtualNetworks");
@@ -218,15 +228,16 @@ it("tells a network and security groups of others apart where they are called th
   const existingNetwork = {
     id,
     rules: new Map(guards.map((guard) => [guard, []])),
+    subnets: new Map([["spoke", { id: `${id}/subnets/spoke` }]]),
   } as unknown as ExistingNetwork;
   const change = { nodeSubnets: [`${id}/subnets/nodes`] };
   const { recorder } = await build({ change, existingNetwork });
 
   const names = (await recorder.of(assignment))
-    .filter(({ inputs }) => [id, ...guards].includes(inputs.scope))
+    .filter(({ inputs }) => [id, `${id}/subnets/spoke`, ...guards].includes(inputs.scope))
     .map(({ name }) => name);
-  expect(names).toHaveLength(3);
-  expect(new Set(names).size).toBe(3);
+  expect(names).toHaveLength(4);
+  expect(new Set(names).size).toBe(4);
 });
 
 it("may become root on no machine, take none away, and give nobody rights", async () => {

@@ -21,13 +21,18 @@ const setBody = {
   activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
 };
 const networkId = `${theirs}/providers/Microsoft.Network/virtualNetworks/spoke`;
-const network = { id: networkId, rules: new Map() } as unknown as ExistingNetwork;
+const subnetId = `${networkId}/subnets/nodes`;
+const network = {
+  ...{ id: networkId, rules: new Map() },
+  subnets: new Map([["nodes", { id: subnetId }]]),
+} as unknown as ExistingNetwork;
 const roles = {
   administrator: "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9",
   contributor: "b24988ac-6180-42a0-ab88-20f7382dd24c",
   blobs: "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
   reader: "acdd72a7-3385-48ef-bd42-f606fba81ae7",
   usesNetwork: ownRoleId("uses-network", validSettings.clusterName, account.subscriptionId),
+  usesSubnet: ownRoleId("uses-subnet", validSettings.clusterName, account.subscriptionId),
 };
 
 interface Scene {
@@ -57,13 +62,16 @@ async function problemsOf({ settings, right, identities = {}, network }: Scene) 
   await arm.put(containerIn("etcd"), {});
   await arm.put(diskEncryptionSetId, setBody);
   await arm.put(networkId, { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
-  await arm.put(
-    `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles.usesNetwork}`,
-    {
-      ...{ roleName: "uses a network of others", assignableScopes: [subscriptionPath] },
-      permissions: [{ actions: ["Microsoft.Network/virtualNetworks/read"] }],
-    },
-  );
+  await arm.put(subnetId, { addressPrefix: "10.1.1.0/24" });
+  for (const role of ["usesNetwork", "usesSubnet"] as const) {
+    await arm.put(
+      `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles[role]}`,
+      {
+        ...{ roleName: role, assignableScopes: [subscriptionPath] },
+        permissions: [{ actions: ["Microsoft.Network/virtualNetworks/read"] }],
+      },
+    );
+  }
   const identityIn = async (name: string) => {
     const { body } = await arm.put(identityId(name), { location });
     return (body as { principalId: string }).principalId;
@@ -138,6 +146,7 @@ const assigned = {
     `${roles.blobs} ${containerIn("etcd")}`,
     `${roles.reader} ${diskEncryptionSetId}`,
     `${roles.usesNetwork} ${networkId}`,
+    `${roles.usesSubnet} ${subnetId}`,
   ],
   "zoned-test_shop_web": [`${roles.contributor} ${theirs}`],
   "zoned-test_shop_till": [`${roles.contributor} ${theirs}`],
@@ -152,6 +161,7 @@ it.each([
   ["a container that is named anew", without("zoned-test", 0), ofCluster.slice(0, 1)],
   ["an encryption set that is named anew", without("zoned-test", 1), ofCluster.slice(1, 2)],
   ["a network where the role is a new one", without("zoned-test", 2), ofCluster.slice(2)],
+  ["a subnet that is named anew", without("zoned-test", 3), [mayNot(subnetId, identity)]],
   ["a scope of pods that have an identity", without("zoned-test_shop_web", 0), [mayNot(theirs)]],
   [
     "another role than the one that is there",

@@ -188,17 +188,17 @@ it("has one role made for the same actions, wherever it is assigned", async () =
   const network = {
     id: inNetwork("spoke"),
     rules: new Map([[inNetwork("guard"), []]]),
+    subnets: new Map(["a", "b"].map((name) => [name, { id: inNetwork(`spoke/subnets/${name}`) }])),
   } as unknown as ExistingNetwork;
 
   const text = await saidOf([[group, contributor]], { network });
 
   expect(rolesIn(text)).toEqual([
-    "one made for 8 at spoke",
-    "one made for 8 at guard",
+    ...["spoke", "a", "b", "guard"].map((scope) => `one made for 2 at ${scope}`),
     "Managed Identity Operator at kubernetes",
     `one made for 1 at ${account.subscriptionId}`,
   ]);
-  expect(text!.match(/role definition create/g)).toHaveLength(2);
+  expect(text!.match(/role definition create/g)).toHaveLength(4);
 });
 
 it("never gives a name to two roles: what is lacking later is called otherwise, in every subscription", async () => {

@@ -9,7 +9,7 @@ import { Body } from "../resources/resource";
 import { policyRestrictions } from "../policy/policies";
 import { checkApiVersion } from "../subscription/api-versions";
 import { featureAt } from "../subscription/features";
-import { typeOf } from "../types/types";
+import { subResourceOf, typeOf } from "../types/types";
 import { hasAccount, storageAccountType } from "../types/storage/storage-account";
 import { Authorization } from "./authorize";
 import { Hooks } from "./control";
@@ -138,7 +138,12 @@ export class ArmApi {
         return { status: 204 };
       case "PUT": {
         const body = fromArm(id, request.body);
-        this.authorizationOf(request).checkLinks(id.id, typeOf(id.type), body);
+        const part = subResourceOf(id);
+        this.authorizationOf(request).checkLinks(
+          id.id,
+          part?.ownerType ?? typeOf(id.type),
+          part === undefined ? body : { [part.list]: [{ ...body, name: part.name }] },
+        );
         return this.change(request, id, (more) =>
           this.arm.put(id.id, body, { conditions, ...more }),
         );

@@ -13,7 +13,8 @@ import {
 } from "./load-balancer-validation";
 
 type Pool = SubResource & {
-  loadBalancerBackendAddresses?: { name?: string; ipAddress?: string }[];
+  virtualNetwork?: Ref;
+  loadBalancerBackendAddresses?: { name?: string; ipAddress?: string; virtualNetwork?: Ref }[];
 };
 
 type LoadBalancerBody = {
@@ -68,6 +69,16 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
         ];
       },
     ),
+
+  // AKS wants it of who writes pools of addresses.
+  linkedRights: ({ backendAddressPools = [] }) =>
+    backendAddressPools
+      .flatMap((pool) => [pool, ...(pool.loadBalancerBackendAddresses ?? [])])
+      .flatMap(({ virtualNetwork }) => virtualNetwork?.id ?? [])
+      .map((scope) => ({
+        action: "Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
+        scope,
+      })),
 
   accept({ id, body, old }, view) {
     const sku = body.sku?.name ?? "Basic";

@@ -161,6 +161,34 @@ it("refuses a machine at an interface of a network that one may not join", async
   });
 });
 
+const pool = {
+  virtualNetwork: { id: network("virtualNetworks/spoke") },
+  loadBalancerBackendAddresses: [{ name: "cp-1", properties: { ipAddress: "10.1.0.4" } }],
+};
+const named = { name: "services", properties: pool };
+
+it.each([
+  ["a balancer", network("loadBalancers/services"), { backendAddressPools: [named] }],
+  ["a pool of one", `${balancer}/backendAddressPools/services`, pool],
+])("refuses %s with addresses of a network that one may not join", async (_, path, properties) => {
+  const write = ["", "/backendAddressPools"].map(
+    (part) => `Microsoft.Network/loadBalancers${part}/write`,
+  );
+  const join = "Microsoft.Network/virtualNetworks/joinLoadBalancer/action";
+  const put = async (actions: readonly string[]) => {
+    const ask = await withRoles([[group, own]], actions, []);
+    return ask("PUT", path, { location: "westeurope", sku: { name: "Standard" }, properties });
+  };
+
+  expect(await put(write)).toMatchObject({
+    ...{ status: 403, code: "LinkedAuthorizationFailed" },
+    message: expect.stringContaining(
+      `'${join}' on the linked scope(s) '${pool.virtualNetwork.id}'`,
+    ),
+  });
+  expect(await put([...write, join])).not.toMatchObject({ status: 403 });
+});
+
 const [set] = valid.set;
 const read = "Microsoft.Compute/diskEncryptionSets/read";
 const copy = "Microsoft.Compute/disks/beginGetAccess/action";
