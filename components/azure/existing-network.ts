@@ -18,8 +18,8 @@ export interface ExistingSubnet {
   readonly securityGroup?: string;
   readonly routeTable?: string;
   readonly gateway?: string;
-  /** How many addresses nothing has. */
-  readonly free: number;
+  /** How many addresses nothing has; undefined where the login may not read it. */
+  readonly free?: number;
   /** What the login may do in it; empty where Azure does not say. */
   readonly permissions: readonly Permission[];
 }
@@ -152,7 +152,7 @@ export async function getExistingNetwork(
   });
   if (network === undefined || network === "unreadable") return undefined;
   const [usages, permissions] = await Promise.all([
-    arm.list<{ id: string; currentValue: number; limit: number }>(`${id}/usages`, networkVersion, {
+    arm.listIfReadable<Usage>(`${id}/usages`, networkVersion, {
       id: "",
       currentValue: 0,
       limit: 0,
@@ -169,7 +169,6 @@ export async function getExistingNetwork(
   const found = all.filter((one) => wanted.has(keyOf(one.id)));
   const subnets = await Promise.all(
     found.map(async ({ id: subnetId, name, properties }): Promise<ExistingSubnet> => {
-      const usage = usages.find((one) => keyOf(one.id) === keyOf(subnetId));
       return {
         id: subnetId,
         name,
@@ -178,7 +177,7 @@ export async function getExistingNetwork(
         securityGroup: properties.networkSecurityGroup?.id,
         routeTable: properties.routeTable?.id,
         gateway: properties.natGateway?.id,
-        free: usage === undefined ? 0 : usage.limit - usage.currentValue,
+        free: usages === "unreadable" ? undefined : freeIn(usages, subnetId),
         // A right at the subnet does not show at the network.
         permissions: await permissionsAt(arm, subnetId),
       };
@@ -223,6 +222,17 @@ export async function getExistingNetwork(
     egress,
     unreadable,
   };
+}
+
+interface Usage {
+  readonly id: string;
+  readonly currentValue: number;
+  readonly limit: number;
+}
+
+function freeIn(usages: readonly Usage[], subnetId: string): number {
+  const usage = usages.find(({ id }) => keyOf(id) === keyOf(subnetId));
+  return usage === undefined ? 0 : usage.limit - usage.currentValue;
 }
 
 /** Asks for a resource; undefined where there is none, or none that the login may read. */

@@ -57,6 +57,8 @@ export interface Places {
   readonly machines: readonly MachinePlan[];
   /** Undefined where the API is public. */
   readonly apiAddress?: string;
+  /** Whether the login may not ask which addresses are free, so that some are not where they are to be. */
+  readonly areAddressesUnknown?: boolean;
 }
 
 interface Known {
@@ -100,13 +102,17 @@ export async function placed(
     }),
   );
   const taken = new Set([...kept.values(), ...(keptByApi === undefined ? [] : [keptByApi])]);
-  const searches = new Map<string, AsyncGenerator<string, undefined>>();
+  const searches = new Map<string, AsyncGenerator<string | "unreadable", undefined>>();
+  let areAddressesUnknown = false;
   const next = async (subnetId: string): Promise<string | undefined> => {
     const subnet = network.subnets.get(keyOf(subnetId));
     if (subnet === undefined) return undefined;
     const search = searches.get(subnet.id) ?? freeIn(subnet.ranges, network.id, taken, connection);
     searches.set(subnet.id, search);
-    return (await search.next()).value;
+    const { value } = await search.next();
+    if (value !== "unreadable") return value;
+    areAddressesUnknown = true;
+    return undefined;
   };
   const apiAddress = isPrivate ? (keptByApi ?? (await next(settings.nodeSubnets[0]!))) : undefined;
   const result: MachinePlan[] = [];
@@ -118,7 +124,7 @@ export async function placed(
     const subnetCidr = ranges.find((range) => isIn(range, address)) ?? machine.subnetCidr;
     result.push({ ...machine, subnetCidr, address });
   }
-  return { machines: result, apiAddress };
+  return { machines: result, apiAddress, areAddressesUnknown };
 }
 
 const isIn = (range: string, address: string): boolean =>
@@ -130,7 +136,7 @@ async function* freeIn(
   network: string,
   taken: ReadonlySet<string>,
   connection: AzureConnection,
-): AsyncGenerator<string, undefined> {
+): AsyncGenerator<string | "unreadable", undefined> {
   for (const range of ranges) yield* freeInRange(range, network, taken, connection);
   return undefined;
 }
@@ -140,18 +146,19 @@ async function* freeInRange(
   network: string,
   taken: ReadonlySet<string>,
   { arm }: AzureConnection,
-): AsyncGenerator<string, undefined> {
+): AsyncGenerator<string | "unreadable", undefined> {
   const whole = new Address4(range);
   const start = whole.startAddress().bigInt() + first;
   for (let at = whole.endAddress().bigInt() - 1n; at >= start; at--) {
     const ipAddress = Address4.fromBigInt(at).correctForm();
     if (taken.has(ipAddress)) continue;
-    const answer = await arm.get<{ available: boolean }>(
+    const answer = await arm.getIfReadable<{ available: boolean }>(
       `${network}/CheckIPAddressAvailability`,
       { ipAddress, ...networkVersion },
       { available: true },
     );
-    if (answer?.available) yield ipAddress;
+    if (answer === "unreadable") yield answer;
+    else if (answer?.available) yield ipAddress;
   }
   return undefined;
 }

@@ -76,10 +76,7 @@ export class ArmClient {
     query: Record<string, string>,
     example: Example<T>,
   ): Promise<T | undefined | "unreadable"> {
-    return this.get<T>(path, query, example).catch((error: Error) => {
-      if (error.message.includes(": 403 ")) return "unreadable" as const;
-      throw error;
-    });
+    return this.get<T>(path, query, example).catch(unreadable);
   }
 
   /** All pages of a list; empty when the resource group does not exist. */
@@ -97,6 +94,14 @@ export class ArmClient {
       next = typeof page.nextLink === "string" ? page.nextLink : undefined;
     }
     return values;
+  }
+
+  listIfReadable<T>(
+    path: string,
+    query: Record<string, string>,
+    example: Example<T>,
+  ): Promise<T[] | "unreadable"> {
+    return this.list<T>(path, query, example).catch(unreadable);
   }
 
   /** The answer to a question that is sent along, or undefined where that is about nothing that is there. */
@@ -207,6 +212,11 @@ export class ArmClient {
     const text = `Azure Resource Manager did not ${did} ${method} ${url}: ${got}\n  ${way}`;
     return new pulumi.RunError(text.replaceAll(this.token, "[token]"));
   }
+}
+
+function unreadable(error: Error): "unreadable" {
+  if (error.message.includes(": 403 ")) return "unreadable";
+  throw error;
 }
 
 const again = "What was done so far stays. Fix the cause, then run pulumi up again: it goes on.";

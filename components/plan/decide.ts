@@ -138,6 +138,7 @@ export function decide(observed: Observed): Decision {
     network: observed.network,
     created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
     hasBalancer: hasBalancer(azure.shown, settings.clusterName),
+    areAddressesUnknown: observed.areAddressesUnknown,
     subscriptionId,
   });
   const unknownManifests = typeof observed.manifests === "string" ? [observed.manifests] : [];

@@ -38,6 +38,8 @@ interface Asked {
   readonly created: readonly Pick<MachinePlan, "zone">[];
   /** Whether a private API has its balancer. */
   readonly hasBalancer: boolean;
+  /** Whether the login may not ask which addresses are free. */
+  readonly areAddressesUnknown?: boolean;
   /** The cluster's. */
   readonly subscriptionId: string;
 }
@@ -185,7 +187,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     .filter((id) => !network?.subnets.has(keyOf(id)))
     .map((id) => ({
       is: `Azure has no subnet ${id}, or this login does not see it`,
-      ask: `the subnet ${nameOf(id)}, and the role Reader on ${nameOf(parseSubnet(id)!.networkId)} for who runs Pulumi`,
+      ask: `the subnet ${nameOf(id)}, and ${readerOn(parseSubnet(id)!.networkId)}`,
     }));
   const elsewhere = subscriptionOf(settings, asks.subscriptionId);
   if (network === undefined) return [...missing, ...elsewhere];
@@ -194,7 +196,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...missing,
     ...placeOf(settings, network),
     ...elsewhere,
-    ...unreadableOf(network),
+    ...unreadableOf(network, asks),
     ...rightsIn(settings, network, subnets),
     ...overlaps(settings, network),
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
@@ -227,11 +229,25 @@ function subscriptionOf({ nodeSubnets }: Settings, subscriptionId: string): Requ
 }
 
 /** What the subnets refer to may be in other groups than the network. */
-const unreadableOf = ({ unreadable }: ExistingNetwork): Request[] =>
-  unreadable.map((id) => ({
+const unreadableOf = (
+  { id: networkId, unreadable }: ExistingNetwork,
+  { areAddressesUnknown = false }: Asked,
+): Request[] => [
+  ...unreadable.map((id) => ({
     is: `the login may not read ${id}, so that nobody knows whether it lets pass what a cluster needs`,
     ask: `the role Reader on ${id} for who runs Pulumi`,
-  }));
+  })),
+  ...(areAddressesUnknown
+    ? [
+        {
+          is: `the login may not ask which addresses of ${nameOf(networkId)} are free (Microsoft.Network/virtualNetworks/checkIpAddressAvailability/read)`,
+          ask: readerOn(networkId),
+        },
+      ]
+    : []),
+];
+
+const readerOn = (id: string): string => `the role Reader on ${nameOf(id)} for who runs Pulumi`;
 
 function rightsIn(
   settings: Settings,
@@ -361,7 +377,16 @@ function roomIn(
     ...(isApis ? ["1 for the API"] : []),
   ];
   const needed = machines.length + (isApis ? 1 : 0) + forBalancers;
-  if (parts.length === 0 || free >= needed) return [];
+  if (parts.length === 0) return [];
+  if (free === undefined) {
+    return [
+      {
+        is: `the login may not read how many addresses of the subnet ${name} are free (Microsoft.Network/virtualNetworks/usages/read), and this change needs ${needed}`,
+        ask: readerOn(parseSubnet(id)!.networkId),
+      },
+    ];
+  }
+  if (free >= needed) return [];
   return [
     {
       is: `the subnet ${name} has ${free} free addresses, and this change needs ${listed([...parts, `${forBalancers} for internal balancers`])}`,

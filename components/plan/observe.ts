@@ -69,6 +69,8 @@ export interface Observed {
   readonly machines: readonly MachinePlan[];
   /** Of a private API. */
   readonly apiAddress?: string;
+  /** Whether the login may not ask which addresses of that network are free. */
+  readonly areAddressesUnknown?: boolean;
   readonly offers: Offers;
   /** Policies that would refuse what is new. */
   readonly policies: PolicyAnswer;

@@ -6,7 +6,7 @@ import { machinesOf } from "../../../components/settings/topology";
 import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { pool, validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -122,6 +122,44 @@ it("finds none that the login may not read, and says what of its parts that may 
   expect(await from(vnet)).toBeUndefined();
   expect(await from(guard)).toMatchObject({ unreadable: [guard], rules: new Map([[guard, []]]) });
 });
+
+it.each([
+  ["how many are free", "usages/read", { free: undefined }, false],
+  ["which are", "checkIpAddressAvailability/read", { free: 10 }, true],
+])(
+  "does not know of addresses %s where the login may not read it",
+  async (_, hidden, first, areAddressesUnknown) => {
+    const { arm } = newArm();
+    await make(arm, {});
+    const login = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/login`;
+    const { body } = await arm.put(login, { location });
+    const role = "00000000-0000-0000-0000-000000000001";
+    const roleDefinitionId = `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
+    const notActions = [`Microsoft.Network/virtualNetworks/${hidden}`];
+    await arm.put(roleDefinitionId, {
+      ...{ roleName: "reads the network", assignableScopes: [subscriptionPath] },
+      permissions: [{ actions: ["*/read"], notActions }],
+    });
+    await arm.put(`${group}/providers/Microsoft.Authorization/roleAssignments/${role}`, {
+      ...{ principalId: (body as { principalId: string }).principalId, roleDefinitionId },
+      principalType: "ServicePrincipal",
+    });
+    const rest = await serveRest(arm, 0);
+    try {
+      const client = new ArmClient(`http://127.0.0.1:${rest.port}`, tokenOf(arm, login));
+      const connection = { ...account, arm: client };
+      const network = await getExistingNetwork(settings, connection);
+      const known = { settings, network, shown: new Map(), before: { machines: [] } };
+
+      expect([...network!.subnets.values()][0]).toMatchObject(first);
+      expect((await placed(machinesOf(settings), known, connection)).areAddressesUnknown).toBe(
+        areAddressesUnknown,
+      );
+    } finally {
+      await rest.close();
+    }
+  },
+);
 
 it("asks what the login may do in each subnet", async () => {
   const network = await withNetwork((connection) => {

@@ -580,6 +580,29 @@ it("is content with the right to put machines into the subnets alone", () => {
   ]);
 });
 
+it("asks for the rights to see what is free, once in the text", () => {
+  const unread = new Map(
+    [...network.subnets].map(([key, one]) => [key, { ...one, free: undefined }]),
+  );
+  const asked = { ...none, network: { ...network, subnets: unread }, areAddressesUnknown: true };
+
+  const { problems, letter } = networkProblems(settings, asked);
+
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /may not ask which addresses of spoke are free .*: ask for the role Reader on spoke/,
+    ),
+    expect.stringMatching(
+      /how many addresses of the subnet a are free .* needs 9: ask for the role Reader/,
+    ),
+    expect.stringMatching(/how many addresses of the subnet b are free .* needs 10: /),
+  ]);
+  expect(letter.join().match(/^ *\d+\. .*Reader on spoke/gm)).toHaveLength(1);
+  expect(
+    networkProblems(settings, { ...asked, created: [], areAddressesUnknown: false }).problems,
+  ).toEqual([]);
+});
+
 it("asks for the rights that the login lacks in the network", () => {
   const permissions = [{ actions: ["*/read"], notActions: [] }];
   const subnets = new Map([...network.subnets].map(([key, one]) => [key, { ...one, permissions }]));
