@@ -18,9 +18,22 @@ interface Assigned {
   readonly roleDefinitionId: pulumi.Input<string>;
 }
 
-/** The id of a built-in role, of which Azure's documentation gives the GUID. */
-export const builtInRole = (subscriptionId: string, id: string): string =>
-  `/subscriptions/${subscriptionId}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+/**
+ * The id of a built-in role, of which Azure's documentation gives the GUID. Azure shows an assignment with the role as
+ * the scope's own subscription has it, and a refresh takes that into the state.
+ *
+ * @param subscriptionId for a scope that is in none
+ */
+export const builtInRole = (id: string, scope: string, subscriptionId: string): string => {
+  const [, ofScope = subscriptionId] = /^\/subscriptions\/([^/]+)/i.exec(scope) ?? [];
+  return `/subscriptions/${ofScope}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
+};
+
+/**
+ * For a role that may have been assigned by another subscription's id of it: Azure takes both ids for one role, which it
+ * does not assign twice.
+ */
+export const oneAtATime: pulumi.CustomResourceOptions = { deleteBeforeReplace: true };
 
 /**
  * Gives a role to a managed identity. The assignment's name follows from all three: it can never be moved to
@@ -83,7 +96,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     const inGroup = { deletedWith: resourceGroup.own };
     const subscription = `/subscriptions/${subscriptionId}`;
-    const role = (id: string) => builtInRole(subscriptionId, id);
+    const role = (id: string, scope = "") => builtInRole(id, scope, subscriptionId);
     const assign = (
       what: string,
       scope: pulumi.Input<string>,
@@ -114,7 +127,8 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     // Not with the group: all of these scopes lie in others.
     for (const { what, scope, role: given } of foreignRoles(settings, existingNetwork)) {
-      assign(what, scope, isOwnRole(given) ? roles.inNetwork.get(given)! : role(builtIn[given]));
+      if (isOwnRole(given)) assign(what, scope, roles.inNetwork.get(given)!);
+      else assign(what, scope, role(builtIn[given], scope), oneAtATime);
     }
 
     assign("zones", subscription, roles.readsProviders!);
@@ -124,14 +138,13 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
   private letKubeletsPull(
     name: string,
-    { kubeletIdentity: { principalId }, registries, after }: RoleAssignmentsArgs,
+    { kubeletIdentity: { principalId }, registries, subscriptionId, after }: RoleAssignmentsArgs,
   ): void {
     if (principalId === undefined) return;
     for (const { id, pull } of registries) {
-      const subscriptionId = id.split("/")[2]!;
       assignRole(
         `${name}-pulls-${id.split("/").at(-1)!.toLowerCase()}`,
-        { principalId, scope: id, roleDefinitionId: builtInRole(subscriptionId, pull.guid) },
+        { principalId, scope: id, roleDefinitionId: builtInRole(pull.guid, id, subscriptionId) },
         { parent: this, dependsOn: [after] },
       );
     }

@@ -10,7 +10,7 @@ import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
-import { assignRole, builtInRole } from "./role-assignments";
+import { assignRole, builtInRole, oneAtATime } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/federation";
 import { issuerAccount } from "./azure/resource-names";
 import { parseIdentity } from "./settings/identity-id";
@@ -179,12 +179,12 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
       const { role, scope } = given;
       const roleDefinitionId = role.startsWith("/")
         ? role
-        : builtInRole(this.args.subscriptionId, role);
+        : builtInRole(role, scope, this.args.subscriptionId);
       assignRole(
         // By its content, as Azure names it: by its position it would be made while another still has its name.
         `${name}-identity-role-${digest(roleKey(given)).slice(0, 8)}`,
         { principalId, scope, roleDefinitionId },
-        { parent: this, dependsOn: [this.args.after] },
+        { parent: this, dependsOn: [this.args.after], ...oneAtATime },
       );
     });
     return { clientId, resourceGroupName: resourceGroup.name, resourceName, isOwn: true };

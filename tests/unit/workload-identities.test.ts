@@ -100,6 +100,21 @@ it.each<[string, string | undefined, string[]]>([
   },
 );
 
+const managementGroup = "/providers/Microsoft.Management/managementGroups/all";
+
+it.each([
+  ["of the scope's", "/subscriptions/other/resourceGroups/shop", "/subscriptions/other"],
+  ["of the cluster's, where it has none,", managementGroup, `/subscriptions/${subscriptionId}`],
+])("names a built-in role as one %s subscription, as Azure shows it", async (_, scope, of) => {
+  const { recorder } = await build([{ ...app, roles: [{ role: reader, scope }] }]);
+
+  const { inputs, opts } = await recorder.only("azure-native:authorization:RoleAssignment");
+  const roles = `${of}/providers/Microsoft.Authorization/roleDefinitions`;
+  expect(inputs.roleDefinitionId).toBe(`${roles}/${reader}`);
+  // By its other id, Azure has it already.
+  expect((opts as pulumi.CustomResourceOptions).deleteBeforeReplace).toBe(true);
+});
+
 it("gives roles to what it has made alone, and when a machine has been made, since Azure knows no new identity at once", async () => {
   const { recorder, machine } = await build();
 
