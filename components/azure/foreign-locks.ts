@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import { type Assignment, isAssigned } from "./assignable";
+import { isAssigned } from "./assignable";
 import { assignmentsOf } from "./assigned-scopes";
 import type { AzureConnection } from "./connection";
 import type { ExistingNetwork } from "./existing-network";
@@ -7,6 +7,7 @@ import { getLocks, holdsAt, type Lock, lockRemoval, lockText } from "./group-loc
 import { pullAssignments, type Registry } from "./registries";
 import { groupId } from "./resource-names";
 import type { Shown } from "./shown";
+import type { WorkloadClients } from "./workload-clients";
 
 /** What locks on what others have made keep from being done there. */
 export interface LocksAnswer {
@@ -15,19 +16,29 @@ export interface LocksAnswer {
 }
 
 interface Foreign {
+  /** Identities that have federated credentials of this program, and whether all are written already. */
+  readonly isWritten: WorkloadClients["isWritten"];
   readonly network: ExistingNetwork | undefined;
   readonly registries: readonly Registry[];
   readonly shown: Shown;
 }
 
+/** What this program makes at a scope of others. */
+interface Written {
+  readonly what: "role assignment" | "federated credential";
+  readonly scope: string;
+  /** Whether Azure has it, as far as the login may read it. */
+  readonly isThere: () => Promise<boolean>;
+}
+
 /**
- * Asks for the locks where roles are assigned, and on security groups of others. Azure refuses to assign a role under
- * a lock ReadOnly, and under any to take one away. Those that hold for the cluster's group too are in
- * plan/existing-group.ts.
+ * Asks for the locks where roles are assigned and federated credentials written, and on security groups of others.
+ * Azure refuses to make such a thing under a lock ReadOnly, and under any to take one away. Those that hold for the
+ * cluster's group too are in plan/existing-group.ts.
  */
 export async function getForeignLocks(
   settings: Settings,
-  { network, registries, shown }: Foreign,
+  { network, registries, shown, isWritten }: Foreign,
   connection: AzureConnection,
 ): Promise<LocksAnswer> {
   const { arm, subscriptionId } = connection;
@@ -35,8 +46,18 @@ export async function getForeignLocks(
     ...assignmentsOf(settings, network, subscriptionId),
     ...pullAssignments(settings, registries),
   ];
+  const written: Written[] = [
+    ...assignments.map((one) => ({
+      ...{ what: "role assignment" as const, scope: one.scope },
+      isThere: () => isAssigned(one, shown, connection),
+    })),
+    ...[...isWritten].map(([scope, is = true]) => ({
+      ...{ what: "federated credential" as const, scope },
+      isThere: () => Promise.resolve(is),
+    })),
+  ];
   const groups = settings.cloudProvider ? [...(network?.rules.keys() ?? [])] : [];
-  const scopes = new Set([...assignments.map(({ scope }) => scope), ...groups]);
+  const scopes = new Set([...written.map(({ scope }) => scope), ...groups]);
   const found = await Promise.all([...scopes].map((scope) => getLocks(scope, arm)));
   const group = groupId(settings, subscriptionId);
   const locks = new Map(
@@ -46,11 +67,13 @@ export async function getForeignLocks(
       .map((lock) => [lock.id.toLowerCase(), lock]),
   );
   const answers = await Promise.all(
-    [...locks.values()].map((lock) => {
-      const under = assignments.filter(({ scope }) => holdsAt(lock, scope));
-      const guards = groups.filter((scope) => holdsAt(lock, scope));
-      return answerOf(lock, under, guards, (one) => isAssigned(one, shown, connection));
-    }),
+    [...locks.values()].map((lock) =>
+      answerOf(
+        lock,
+        written.filter(({ scope }) => holdsAt(lock, scope)),
+        groups.filter((scope) => holdsAt(lock, scope)),
+      ),
+    ),
   );
   return {
     problems: answers.flatMap(({ problems }) => problems),
@@ -60,26 +83,30 @@ export async function getForeignLocks(
 
 async function answerOf(
   lock: Lock,
-  assignments: readonly Assignment[],
+  written: readonly Written[],
   groups: readonly string[],
-  isThere: (one: Assignment) => Promise<boolean>,
 ): Promise<LocksAnswer> {
   const [text, removal] = [lockText(lock), lockRemoval(lock)];
   const isReadOnly = lock.properties.level === "ReadOnly";
-  const there = await Promise.all(assignments.map(isThere));
-  if (isReadOnly && there.includes(false)) {
+  const isThere = await Promise.all(written.map((one) => one.isThere()));
+  const kindsOf = (all: readonly Written[]) => [...new Set(all.map(({ what }) => what))];
+  const missing = kindsOf(written.filter((_, at) => !isThere[at]));
+  if (isReadOnly && missing.length > 0) {
     return {
-      problems: [`${text}, under which Azure assigns no role, and this update would: ${removal}`],
+      problems: [
+        `${text}, under which Azure makes no ${missing.join(" and no ")}, and this update would: ${removal}`,
+      ],
       warnings: [],
     };
   }
+  const kinds = kindsOf(written).map((what) => `${what}s`);
   return {
     problems: [],
     warnings: [
-      ...(assignments.length === 0
+      ...(kinds.length === 0
         ? []
         : [
-            `${text}: Azure will refuse to take the roles away that identities of this program have there, also in pulumi destroy. Have it removed before: ${removal}`,
+            `${text}: Azure will refuse to take away the ${kinds.join(" and ")} of this program there, also in pulumi destroy. Have it removed before: ${removal}`,
           ]),
       ...(isReadOnly && groups.length > 0
         ? [

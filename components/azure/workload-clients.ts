@@ -1,4 +1,6 @@
+import { ownAccounts } from "../settings/federation";
 import { quoted, toRemove } from "../settings/problem";
+import { azureName, mostOfIdentity } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";
@@ -8,7 +10,27 @@ import { keyOf } from "./existing-network";
 export interface WorkloadClients {
   /** By the identity's id, as `keyOf` writes it. */
   readonly clientIds: ReadonlyMap<string, string>;
+  /** Of the same, whether each has all federated credentials that this update wants; undefined where nobody knows. */
+  readonly isWritten: ReadonlyMap<string, boolean | undefined>;
   readonly problems: readonly string[];
+}
+
+/** Names of the federated credentials that the settings want of an identity of others. */
+function credentialsOf(settings: Settings, id: string): string[] {
+  const { clusterName, workloadIdentities, machineIdentity, identityId: ofCluster } = settings;
+  const isIt = (one: string) => keyOf(one) === keyOf(id);
+  return [
+    ...workloadIdentities.filter(({ identityId }) => isIt(identityId)),
+    ...(!machineIdentity && isIt(ofCluster) ? ownAccounts(settings) : []),
+  ].map((account) => azureName(clusterName, account));
+}
+
+function compared(names: readonly string[], there: readonly { name: string }[] | "unreadable") {
+  const wanted = names.length;
+  if (there === "unreadable") return { wanted, others: 0, isWritten: undefined };
+  const known = new Set(there.map(({ name }) => keyOf(name)));
+  const found = names.filter((name) => known.has(keyOf(name))).length;
+  return { wanted, others: known.size - found, isWritten: found === wanted };
 }
 
 const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/write";
@@ -19,25 +41,33 @@ const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentit
  * made: where others have an identity of the same name there, it would be that one's.
  */
 export async function getWorkloadClients(
-  {
-    workloadIdentities,
-    machineIdentity,
-    identityId: ofCluster,
-  }: Pick<Settings, "workloadIdentities" | "machineIdentity" | "identityId">,
+  settings: Settings,
   connection: AzureConnection,
 ): Promise<WorkloadClients> {
+  const { workloadIdentities, machineIdentity, identityId: ofCluster } = settings;
   const declared = workloadIdentities.map(({ identityId }) => identityId);
   const ids = [...new Set([...declared, ...(machineIdentity ? [] : [ofCluster])])].filter(Boolean);
   const answers = await Promise.all(
-    ids.map(async (id) => ({ id, ...(await askIdentity(id, write, connection)) })),
+    ids.map(async (id) => {
+      const [answer, there] = await Promise.all([
+        askIdentity(id, write, connection),
+        connection.arm.listIfReadable<{ name: string }>(
+          `${id}/federatedIdentityCredentials`,
+          { "api-version": "2023-01-31" },
+          { name: "" },
+        ),
+      ]);
+      return { id, ...answer, ...compared(credentialsOf(settings, id), there) };
+    }),
   );
   return {
+    isWritten: new Map(answers.map(({ id, isWritten }) => [keyOf(id), isWritten])),
     clientIds: new Map(
       answers.flatMap(({ id, identity }) =>
         typeof identity === "object" ? [[keyOf(id), identity.clientId] as const] : [],
       ),
     ),
-    problems: answers.flatMap(({ id, identity, isAllowed }) => {
+    problems: answers.flatMap(({ id, identity, isAllowed, isWritten, wanted, others }) => {
       const isDeclared = declared.includes(id);
       if (!keyOf(id).startsWith(`/subscriptions/${keyOf(connection.subscriptionId)}/`)) {
         const expected = `expected an identity in the cluster's subscription, ${connection.subscriptionId}, where its federated credential is written: take one of those`;
@@ -55,7 +85,13 @@ export async function getWorkloadClients(
       }
       return [
         ...(identity === "unreadable" && isDeclared ? [unreadableIdentity(id, "Reader")] : []),
-        ...(isAllowed
+        ...(others + wanted > mostOfIdentity
+          ? [
+              `the identity ${id} has ${others} federated credentials besides the ${wanted} that the settings want of it, and Azure takes ${mostOfIdentity} of an identity: ` +
+                "give some service accounts another identity, or roles in its place",
+            ]
+          : []),
+        ...(isAllowed || isWritten
           ? []
           : [
               `the login may not let service accounts log in as ${id}: let its owner run ` +

@@ -102,6 +102,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
+  const workloadClients = getWorkloadClients(settings, connection);
   const pulled = found.then(({ shown }) => getRegistries(settings, shown, connection));
   const fresh = Promise.all([found, offered]).then(([answer, { skus }]) => {
     const hardware = hardwareOf(machines, { skus });
@@ -197,10 +198,11 @@ export async function observe(settings: Settings): Promise<Observed> {
         kubeconfig: previous.kubeconfig,
       }),
     ),
-    getWorkloadClients(settings, connection),
+    workloadClients,
     pulled,
-    Promise.all([found, network, pulled]).then(([{ shown }, one, { registries: all }]) =>
-      getForeignLocks(settings, { network: one, registries: all, shown }, connection),
+    Promise.all([found, network, pulled, workloadClients]).then(
+      ([{ shown }, one, { registries: all }, { isWritten }]) =>
+        getForeignLocks(settings, { network: one, registries: all, shown, isWritten }, connection),
     ),
   ]);
   return {

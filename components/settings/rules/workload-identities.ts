@@ -1,4 +1,4 @@
-import { hasIssuer } from "../federation";
+import { hasIssuer, ownAccounts } from "../federation";
 import { parseIdentity } from "../identity-id";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
@@ -18,7 +18,7 @@ const exampleIdentity =
   "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop";
 
 /** Azure takes so many federated credentials of an identity. */
-const mostOfIdentity = 20;
+export const mostOfIdentity = 20;
 
 const admission = "MutatingAdmissionPolicy";
 
@@ -39,7 +39,7 @@ export const roleKey = ({ role: given, scope: at }: Role): string =>
 
 /** What is wrong with the service accounts that log in to Azure. */
 export function workloadIdentityProblems(settings: Settings): Problem[] {
-  const { workloadIdentities: all, clusterName, kubeadm } = settings;
+  const { workloadIdentities: all, clusterName, kubeadm, machineIdentity } = settings;
   if (!hasIssuer(settings)) return [];
   const ofArguments = ["service-account-issuer", "service-account-jwks-uri"]
     .filter((name) => name in kubeadm.apiServerExtraArgs)
@@ -61,7 +61,8 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
     const isTwice = all
       .slice(0, index)
       .some((other) => other.namespace === namespace && other.serviceAccount === serviceAccount);
-    const before = all.slice(0, index).filter((other) => isSame(other, one)).length;
+    const own = !machineIdentity && isSame(settings, one) ? ownAccounts(settings).length : 0;
+    const before = own + all.slice(0, index).filter((other) => isSame(other, one)).length;
     const name = azureName(clusterName, one);
     const found: (Problem | false)[] = [
       !label.test(namespace) &&
@@ -109,7 +110,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
       identityId !== "" &&
         before === mostOfIdentity && {
           key,
-          is: `is the ${mostOfIdentity + 1}st service account of ${identityId}`,
+          is: `is the ${mostOfIdentity + 1}st service account of ${identityId}${own > 0 ? `, with ${own} of the cluster's own` : ""}`,
           expected: `at most ${mostOfIdentity}, which is how many federated credentials Azure takes of an identity`,
           fix: toRemove(key),
         },
@@ -140,7 +141,9 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
   }
 }
 
-const isSame = (one: WorkloadIdentity, other: WorkloadIdentity): boolean =>
+type Named = Pick<WorkloadIdentity, "identityId">;
+
+const isSame = (one: Named, other: Named): boolean =>
   one.identityId.toLowerCase() === other.identityId.toLowerCase();
 
 /** Pods get what they log in with by a policy of admission; without it they run, and nobody says why they have nothing. */

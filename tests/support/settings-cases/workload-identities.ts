@@ -94,6 +94,11 @@ export const workloadIdentityCases: Cases = {
       "workloadIdentities[20] is the 21st service account",
     ],
     [
+      "more than an identity takes beside the cluster's own pods",
+      { workloadIdentities: many(19), machineIdentity: false, identityId },
+      `workloadIdentities[18] is the 21st service account of ${identityId}, with 2 of the cluster's own`,
+    ],
+    [
       "a name that Azure would not take",
       { workloadIdentities: [{ ...app, serviceAccount: "a".repeat(120), roles }] },
       "expected at most 120 characters there",

@@ -5,7 +5,7 @@ import { getExistingIdentity } from "../../../components/azure/existing-identity
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { listen } from "../../support/listen";
-import { subscriptionId } from "../../support/sample";
+import { subscriptionId, validSettings } from "../../support/sample";
 
 const identityId = `/subscriptions/${subscriptionId}/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
 const properties = { clientId: "the-client", principalId: "the-principal" };
@@ -15,10 +15,12 @@ interface Azure {
   readonly identity?: object | "unreadable";
   /** What the login may do with it; undefined where Azure does not say it. */
   readonly permissions?: readonly object[];
+  /** Names of its federated credentials. */
+  readonly credentials?: readonly string[];
 }
 
 async function answered<T extends object>(
-  { identity, permissions }: Azure,
+  { identity, permissions, credentials }: Azure,
   get: (connection: AzureConnection) => Promise<T>,
 ) {
   const asked: string[] = [];
@@ -26,7 +28,11 @@ async function answered<T extends object>(
     const { pathname } = new URL(url, "http://localhost");
     asked.push(pathname);
     const isPermissions = pathname.endsWith("/permissions");
-    const body = isPermissions ? permissions && { value: permissions } : identity;
+    const body = isPermissions
+      ? permissions && { value: permissions }
+      : pathname.endsWith("/federatedIdentityCredentials")
+        ? credentials && { value: credentials.map((name) => ({ name })) }
+        : identity;
     const refuse = (status: number, code: string) =>
       response.writeHead(status).end(JSON.stringify({ error: { code, message: "…" } }));
     if (body === "unreadable") refuse(403, "AuthorizationFailed");
@@ -100,16 +106,20 @@ describe("an identity that service accounts log in as", () => {
     ...{ namespace: "shop", serviceAccount, identityId, roles: [] },
   }));
   const none = { machineIdentity: true, identityId: "" };
+  const withDrivers = { cloudProvider: true, diskDriver: true };
   const askFor = (azure: Azure, workloadIdentities = accounts, cluster = none) =>
     answered(azure, (connection) =>
-      getWorkloadClients({ workloadIdentities, ...cluster }, connection),
+      getWorkloadClients(
+        { ...validSettings, ...withDrivers, workloadIdentities, ...cluster },
+        connection,
+      ),
     );
 
   it("is known by its client id, and asked for once", async () => {
     const { clientIds, problems, asked } = await askFor({ identity: { properties } });
 
     expect([...clientIds]).toEqual([[identityId.toLowerCase(), "the-client"]]);
-    expect([problems, asked.length]).toEqual([[], 2]);
+    expect([problems, asked.length]).toEqual([[], 3]);
   });
 
   it("is named where Azure has none, and where the login may not let anybody log in as it", async () => {
@@ -118,6 +128,42 @@ describe("an identity that service accounts log in as", () => {
     expect((await askFor({ identity: { properties }, permissions })).problems).toEqual([
       expect.stringMatching(/'Managed Identity Federated Identity Credential Contributor' --scope/),
     ]);
+  });
+
+  const others = (count: number) => Array.from({ length: count }, (_, at) => `theirs-${at}`);
+  const own = ["zoned-test_shop_app", "Zoned-Test_shop_jobs"];
+
+  it.each<[string, readonly string[], typeof none, RegExp[]]>([
+    ["as many as Azure takes", others(18), none, []],
+    [
+      "one too many",
+      others(19),
+      none,
+      [/kubernetes has 19 federated .* besides the 2 that .* takes 20/],
+    ],
+    ["its own, which are there", [...others(18), ...own], none, []],
+    [
+      "the cluster's own pods besides",
+      others(17),
+      { machineIdentity: false, identityId },
+      [/has 17 federated credentials besides the 4 /],
+    ],
+  ])("is counted with %s", async (_, credentials, cluster, said) => {
+    const azure = { identity: { properties }, credentials };
+
+    expect((await askFor(azure, accounts, cluster)).problems).toEqual(
+      said.map((text) => expect.stringMatching(text)),
+    );
+  });
+
+  it("is asked for no right where all of its credentials are there", async () => {
+    const permissions = [{ actions: ["*/read"], notActions: [] }];
+    const azure = { identity: { properties }, permissions };
+
+    const later = await askFor({ ...azure, credentials: own });
+    expect([later.problems, [...later.isWritten.values()]]).toEqual([[], [true]]);
+    const more = await askFor({ ...azure, credentials: own.slice(1) });
+    expect([more.problems.length, [...more.isWritten.values()]]).toEqual([1, [false]]);
   });
 
   it("is read, which is another role than to let somebody log in as it", async () => {

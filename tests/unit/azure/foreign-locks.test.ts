@@ -15,6 +15,7 @@ const spoke = provided("Network/virtualNetworks/spoke");
 const guard = provided("Network/networkSecurityGroups/guard");
 const keys = provided("Compute/diskEncryptionSets/keys");
 const images = provided("ContainerRegistry/registries/images");
+const pods = provided("ManagedIdentity/userAssignedIdentities/pods").toLowerCase();
 const reader = "acdd72a7-3385-48ef-bd42-f606fba81ae7";
 
 const network = {
@@ -30,18 +31,21 @@ interface Scene {
   readonly settings?: Partial<typeof validSettings>;
   /** Where the role on the encryption set is assigned already. */
   readonly isAssigned?: boolean;
+  /** Of federated credentials of an identity of others, where there are some. */
+  readonly isWritten?: boolean;
 }
 
 async function answerTo(
   level: string,
   scope: string,
-  { settings = all, isAssigned = false }: Scene = {},
+  { settings = all, isAssigned = false, isWritten }: Scene = {},
 ) {
   const { arm } = newArm();
   for (const name of ["theirs", "zoned-test"]) await arm.put(group(name), { location });
   await arm.put(spoke, { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
   await arm.put(guard, { location });
   await arm.put(images, { location, sku: { name: "Basic" } });
+  await arm.put(pods, { location });
   await arm.put(keys, {
     ...{ location, identity: { type: "SystemAssigned" } },
     activeKey: { keyUrl: "https://ours.vault.azure.net/keys/disks/1" },
@@ -70,7 +74,7 @@ async function answerTo(
     const known = {
       network: given.nodeSubnets.length > 0 ? network : undefined,
       registries: given.registries.length > 0 ? registries : [],
-      shown,
+      ...{ shown, isWritten: new Map(isWritten === undefined ? [] : [[pods, isWritten]]) },
     };
     return await getForeignLocks(given, known, connection);
   } finally {
@@ -81,21 +85,23 @@ async function answerTo(
 const lock = (scope: string, level: string) => `the lock keep on ${scope} is ${level}`;
 const removal = (scope: string) =>
   `its owner runs az lock delete --ids ${scope}/providers/Microsoft.Authorization/locks/keep`;
-const refused = (scope: string) => ({
+const refused = (scope: string, what = "role assignment") => ({
   problems: [
-    `${lock(scope, "ReadOnly")}, under which Azure assigns no role, and this update would: ${removal(scope)}`,
+    `${lock(scope, "ReadOnly")}, under which Azure makes no ${what}, and this update would: ${removal(scope)}`,
   ],
   warnings: [],
 });
-const kept = (scope: string, level = "CanNotDelete") => ({
+const kept = (scope: string, level = "CanNotDelete", what = "role assignments") => ({
   problems: [],
   warnings: [
-    `${lock(scope, level)}: Azure will refuse to take the roles away that identities of this program have there, also in pulumi destroy. Have it removed before: ${removal(scope)}`,
+    `${lock(scope, level)}: Azure will refuse to take away the ${what} of this program there, also in pulumi destroy. Have it removed before: ${removal(scope)}`,
   ],
 });
 const none = { problems: [], warnings: [] };
 const theirs = { ...all, identityId: "/ids/theirs", kubeletIdentityId: "/ids/kubelets" };
 const onlySet = { diskEncryptionSetId: keys };
+const onlyPods = { settings: {}, isWritten: false };
+const credential = "federated credential";
 
 it.each<[string, string, string, Scene, object]>([
   ["is warned of on a network", "CanNotDelete", spoke, {}, kept(spoke)],
@@ -122,6 +128,20 @@ it.each<[string, string, string, Scene, object]>([
     keys,
     { settings: onlySet, isAssigned: true },
     kept(keys, "ReadOnly"),
+  ],
+  [
+    "is refused on an identity of pods that is new",
+    "ReadOnly",
+    pods,
+    onlyPods,
+    refused(pods, credential),
+  ],
+  [
+    "is warned of on one that pods log in as",
+    "ReadOnly",
+    pods,
+    { ...onlyPods, isWritten: true },
+    kept(pods, "ReadOnly", `${credential}s`),
   ],
   ["is nobody's affair where others assign", "ReadOnly", spoke, { settings: theirs }, none],
   [
