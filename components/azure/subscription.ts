@@ -31,7 +31,6 @@ export async function subscriptionProblems(
     stateProblems(connection),
     rightsProblems(settings, connection),
     needsLabel ? labelProblems(settings, connection) : [],
-    hasIssuer(settings) ? accountProblems(settings, connection) : [],
   ]);
   return problems.flat();
 }
@@ -71,11 +70,16 @@ async function labelProblems(
   ];
 }
 
-/** Likewise of a storage account, of whose names all of Azure has each once. */
-async function accountProblems(
+/**
+ * Likewise of the token issuer's storage account, of whose names all of Azure has each once. A living cluster may want
+ * it for the first time.
+ */
+export async function accountProblems(
   settings: Settings,
+  isBegun: boolean,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<string[]> {
+  if (!hasIssuer(settings)) return [];
   const name = issuerAccount(settings.clusterName, subscriptionId);
   const version = { "api-version": "2024-01-01" };
   const storage = "/providers/Microsoft.Storage";
@@ -95,7 +99,9 @@ async function accountProblems(
   if (own !== undefined || answer === undefined || answer.nameAvailable) return [];
   return [
     `the storage account of the token issuer would be ${name}, which another one is called already, perhaps that of another cluster with this name: ` +
-      `take another (${toSet("clusterName", "NAME")})`,
+      (isBegun
+        ? "its name follows from clusterName, which stays, so have that one deleted, or take away what wants an issuer (workloadIdentities, machineIdentity false)"
+        : `take another (${toSet("clusterName", "NAME")})`),
   ];
 }
 

@@ -20,7 +20,7 @@ import { getRegistries, type RegistriesAnswer } from "../azure/registries";
 import { groupId } from "../azure/resource-names";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
-import { providerProblems, subscriptionProblems } from "../azure/subscription";
+import { accountProblems, providerProblems, subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
 import { takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
@@ -135,6 +135,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       const problems = await Promise.all([
         providerProblems(resources, shown, connection),
         assignedScopeProblems(settings, shown, one, connection),
+        accountProblems(settings, isBegun, connection),
         ...(isBegun
           ? []
           : [

@@ -3,7 +3,11 @@ import { createServer, Server } from "node:http";
 import { dnsLabel } from "../../../components/azure/resource-names";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
-import { providerProblems, subscriptionProblems } from "../../../components/azure/subscription";
+import {
+  accountProblems,
+  providerProblems,
+  subscriptionProblems,
+} from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
@@ -252,8 +256,8 @@ it("names the issuer's account where another group's has its name, and not where
   const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
   const connection = { ...account, arm: client };
   const settings = { ...validSettings, machineIdentity: false };
-  const problemsIn = (resourceGroup: string) =>
-    subscriptionProblems({ ...settings, resourceGroup }, new Map(), connection);
+  const problemsIn = (resourceGroup: string, isBegun = false) =>
+    accountProblems({ ...settings, resourceGroup }, isBegun, connection);
   // Every token that is out names it, so that it is the same for ever.
   const name = "oidc109010bd512b734763cc";
   try {
@@ -269,7 +273,13 @@ it("names the issuer's account where another group's has its name, and not where
         new RegExp(`would be ${name}, .*\\(pulumi config set clusterName NAME\\)$`),
       ),
     ]);
+    // A cluster's name stays.
+    expect(await problemsIn("team-b", true)).toEqual([
+      expect.stringMatching(/have that one deleted, or take away what wants an issuer/),
+    ]);
     expect(await problemsIn("team-a")).toEqual([]);
+    const without = { ...settings, resourceGroup: "team-b", machineIdentity: true };
+    expect(await accountProblems(without, true, connection)).toEqual([]);
   } finally {
     await rest.close();
   }

@@ -14,6 +14,7 @@ import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import * as leftMachines from "../../../components/plan/left-machines";
 import { makePlan } from "../../../components/plan/plan";
 import * as tokenLogins from "../../../components/plan/token-logins";
+import * as subscription from "../../../components/azure/subscription";
 import * as roles from "../../../components/roles";
 import { machinesOf } from "../../../components/settings/topology";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
@@ -454,6 +455,16 @@ it("looks for roles of other stacks and for images of the cloud provider before 
   await plan(living);
 
   expect(find.mock.calls.map(([, { isBegun }]) => isBegun)).toEqual([false, true]);
+});
+
+it("looks for the token issuer's account of others, also when a living cluster has its first", async () => {
+  const isTaken = jest.spyOn(subscription, "accountProblems");
+  isTaken.mockResolvedValue(["the account is taken"]);
+
+  for (const scene of [{}, living]) {
+    await expect(plan(scene)).rejects.toThrow(/the account is taken/);
+    server.close();
+  }
 });
 
 it("leaves the identity on control planes as long as something speaks for it, and kubelets theirs", async () => {
