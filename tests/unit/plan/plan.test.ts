@@ -133,6 +133,31 @@ it("warns of what the kubelets' identity lacks at a registry, where it refuses s
   warn.mockRestore();
 });
 
+it("names the locks at registries under which it could not assign, and of those that keep what it assigns", async () => {
+  const [ours, other] = ["ours", "other"].map(
+    (name) => `${theirs}/providers/Microsoft.ContainerRegistry/registries/${name}`,
+  ) as [string, string];
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+  const planning = withStack("dev", { registries: [ours, other] }, async (_, arm) => {
+    await arm.put(theirs, { location: "westeurope" });
+    for (const [id, level] of [
+      [ours, "ReadOnly"],
+      [other, "CanNotDelete"],
+    ] as const) {
+      await arm.put(id, { location: "westeurope", sku: { name: "Basic" } });
+      await arm.put(`${id}/providers/Microsoft.Authorization/locks/keep`, { level });
+    }
+    return makePlan(loadSettings());
+  });
+
+  await expect(planning).rejects.toThrow(/ours is ReadOnly, under which Azure makes no role/);
+  expect(warn).toHaveBeenCalledWith(
+    expect.stringMatching(/other is CanNotDelete: .* take away the role assignments/),
+  );
+  warn.mockRestore();
+});
+
 it("says how a private API is reached, what routes and who has a lock have to do, where it refuses something else", async () => {
   const isPrivate = { apiAccess: "private", apiAccessCidrs: [], egress: "none" };
   const values = { ...isPrivate, controlPlaneSize: "Standard_X9" };
