@@ -5,6 +5,7 @@ import { parseSubnet } from "../settings/subnet-id";
 import type { AzureConnection } from "./connection";
 import type { Example } from "./resource-manager";
 import { type Permission, permissionsAt } from "./rights";
+import type { Route } from "./routes";
 import type { SecurityRule } from "./security-rules";
 
 /** A subnet that is not this stack's, and what belongs to it. */
@@ -29,15 +30,6 @@ interface Gateway {
   readonly ranges: readonly string[];
   /** The only zone that it is in; undefined where Azure has chosen one, or it is in several. */
   readonly zone?: string;
-}
-
-interface Route {
-  readonly name: string;
-  readonly properties: {
-    readonly addressPrefix?: string;
-    readonly nextHopType: string;
-    readonly nextHopIpAddress?: string;
-  };
 }
 
 /** A virtual network that is not this stack's, as far as the machines' subnets need it. */
@@ -110,17 +102,11 @@ export const subnetIdOf = (
   zone: string,
 ): string => nodeSubnets[zones.indexOf(zone)] ?? nodeSubnets[0]!;
 
-/** The route of a subnet's table for all that no other leads elsewhere; it goes before a NAT gateway. */
-export const defaultRoute = (
+/** The routes of a subnet's table. */
+export const tableOf = (
   { routeTable }: Pick<ExistingSubnet, "routeTable">,
   { routes }: Pick<ExistingNetwork, "routes">,
-): Route | undefined =>
-  routes
-    .get(keyOf(routeTable ?? ""))
-    ?.find(
-      ({ properties: { addressPrefix, nextHopType } }) =>
-        addressPrefix === "0.0.0.0/0" && nextHopType !== "Internet",
-    );
+): readonly Route[] => routes.get(keyOf(routeTable ?? "")) ?? [];
 
 /** What the cloud provider has rights on in a network of others, each its own. */
 export type NetworkPart = "network" | "subnet" | "security-group";

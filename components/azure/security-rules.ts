@@ -1,6 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { isPrivate } from "../settings/private-ranges";
+import { addressesOf, type Part, partOf, type Span } from "./spans";
 
 /** A rule as Azure shows it: each list beside its singular form. */
 export interface SecurityRule {
@@ -31,9 +32,6 @@ export interface Flow {
   /** Of several ports the last one. */
   readonly lastPort?: number;
 }
-
-/** How much of a flow a rule matches. */
-type Part = "all" | "some" | "none";
 
 /**
  * The rule that stops a flow, or a part of it; undefined where all of it passes. Of the rules that match
@@ -84,6 +82,7 @@ const isAllowing = ({ properties }: SecurityRule): boolean => isSame(properties.
 const listOf = (one: string | undefined, many: readonly string[] = []): readonly string[] =>
   one === undefined || one === "" ? many : [one, ...many];
 
+/** How much of a flow a rule matches. */
 function matchOf(
   { protocol, from, to, port, lastPort = port }: Flow,
   given: SecurityRule,
@@ -108,27 +107,10 @@ function matchOf(
 const widest = (parts: readonly Part[]): Part =>
   (["all", "some"] as const).find((part) => parts.includes(part)) ?? "none";
 
-type Span = readonly [first: number, last: number];
-
-/** How much of a span lies in others together. */
-function partOf([first, last]: Span, others: readonly Span[]): Part {
-  let next = first;
-  for (const [from, to] of others.toSorted(([one], [other]) => one - other)) {
-    if (from <= next) next = Math.max(next, to + 1);
-  }
-  if (next > last) return "all";
-  return others.some(([from, to]) => from <= last && first <= to) ? "some" : "none";
-}
-
 function portsOf(range: string): Span {
   if (range === "*") return [0, 65_535];
   const [from = 0, to = from] = range.split("-").map(Number);
   return [from, to];
-}
-
-function addressesOf(range: string): Span {
-  const given = new Address4(range);
-  return [Number(given.startAddress().bigInt()), Number(given.endAddress().bigInt())];
 }
 
 interface Known {

@@ -13,6 +13,18 @@ export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port"
   readonly isOptional?: boolean;
 }
 
+/** What machines ask each other. */
+export const flowsAmong = ({
+  cni,
+}: Pick<Settings, "cni">): readonly (readonly [Flow["protocol"], number, string])[] => [
+  ["Tcp", apiPort, "machines ask the API"],
+  ["Tcp", 2379, "API servers ask etcd"],
+  ["Tcp", 2380, "members of etcd talk to each other"],
+  ["Tcp", 10250, "the API asks kubelets"],
+  // Linux's own port of VXLAN, which flannel keeps.
+  ...(cni === "none" ? [] : [["Udp", 8472, "pods talk to each other, in VXLAN"] as const]),
+];
+
 /**
  * What a security group of others has to let through.
  *
@@ -24,26 +36,18 @@ export function neededFlows(
   nodes: readonly string[],
   egress: readonly string[],
 ): NeededFlow[] {
-  const { apiAccess, apiAccessCidrs, sshAccessCidrs, cni, cloudProvider } = settings;
+  const { apiAccess, apiAccessCidrs, sshAccessCidrs, cloudProvider } = settings;
   const { httpProxy, mirror, kubeadm } = settings;
   const nodePorts = kubeadm.apiServerExtraArgs["service-node-port-range"] ?? "";
   const [firstNodePort, lastNodePort] = portRange(nodePorts) ?? [30_000, 32_767];
   const inbound = (from: readonly string[], port: number, why: string): NeededFlow => ({
     ...{ direction: "Inbound", protocol: "Tcp", from, to: nodes, port, why },
   });
-  const among: readonly (readonly [Flow["protocol"], number, string])[] = [
-    ["Tcp", apiPort, "machines ask the API"],
-    ["Tcp", 2379, "API servers ask etcd"],
-    ["Tcp", 2380, "members of etcd talk to each other"],
-    ["Tcp", 10250, "the API asks kubelets"],
-    // Linux's own port of VXLAN, which flannel keeps.
-    ...(cni === "none" ? [] : [["Udp", 8472, "pods talk to each other, in VXLAN"] as const]),
-  ];
   const outbound = (port: number, why: string): NeededFlow => ({
     ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to: ["Internet"], port, why },
   });
   return [
-    ...among.flatMap(([protocol, port, why]) =>
+    ...flowsAmong(settings).flatMap(([protocol, port, why]) =>
       (["Inbound", "Outbound"] as const).map((direction): NeededFlow => ({
         ...{ direction, protocol, from: nodes, to: nodes, port, why },
       })),

@@ -2,18 +2,28 @@ import { Address4 } from "ip-address";
 
 import { toSet } from "../settings/problem";
 import { withoutProxy } from "../settings/proxy-variables";
+import { isPrivate } from "../settings/private-ranges";
 import { overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import type { MachinePlan } from "../settings/topology";
 import {
-  defaultRoute,
   type ExistingNetwork,
   type ExistingSubnet,
   keyOf,
   subnetIdOf,
+  tableOf,
 } from "../azure/existing-network";
 import { isAllowed } from "../azure/rights";
+import {
+  defaultRoutes,
+  isDefault,
+  isRanged,
+  leadsTo,
+  prefixOf,
+  routesAround,
+  routesTo,
+} from "../azure/routes";
 import { opensServices, type SecurityRule, stoppedBy } from "../azure/security-rules";
 import { type NeededFlow, neededFlows } from "./needed-flows";
 import { hostsOf } from "./own-routes";
@@ -202,6 +212,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network),
+    ...waysWithin(subnets, network),
     ...groupsOf(settings, subnets, network),
   ];
 }
@@ -326,30 +337,39 @@ const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>
  * private one, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
  */
 function waysOut(
-  { apiAccess, httpProxy }: Settings,
+  { apiAccess, apiAccessCidrs, httpProxy }: Settings,
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
 ): Request[] {
-  const away = subnets.flatMap((subnet) => {
-    const route = defaultRoute(subnet, network);
-    return route === undefined ? [] : [{ subnet, route }];
-  });
   if (apiAccess === "private") {
-    return away
-      .filter(({ route }) => route.properties.nextHopType === "None" && httpProxy === undefined)
-      .map(({ subnet: { name }, route }) => ({
-        is: `the route ${route.name} of the subnet ${name} drops all that goes to 0.0.0.0/0, and machines have no way to packages and to Azure`,
-        ask: `a route 0.0.0.0/0 of ${name} to a firewall, or a NAT gateway and no such route`,
-      }));
+    if (httpProxy !== undefined) return [];
+    return subnets.flatMap((subnet) =>
+      defaultRoutes(tableOf(subnet, network))
+        .filter(leadsTo("None"))
+        .map((route) => ({
+          is: `the route ${route.name} of the subnet ${subnet.name} drops all that goes to ${prefixOf(route)}, and machines have no way to packages and to Azure`,
+          ask: `a route ${prefixOf(route)} of ${subnet.name} to a firewall, or a NAT gateway and no such route`,
+        })),
+    );
   }
+  const away = subnets.flatMap((subnet) => {
+    const table = tableOf(subnet, network);
+    const toClients = apiAccessCidrs
+      .flatMap((range) => routesTo(range, table))
+      .filter((route) => !leadsTo("Internet")(route) && !isPrivate(prefixOf(route)));
+    return [...new Set([...defaultRoutes(table), ...toClients])].map((route) => ({
+      subnet,
+      route,
+    }));
+  });
   const bare = subnets.filter((subnet) => subnet.gateway === undefined);
   const names = listed(bare.map(({ name }) => name));
   return [
     ...away.map(({ subnet: { name }, route }) => ({
       is:
-        `the route ${route.name} of the subnet ${name} leads 0.0.0.0/0 to ${route.properties.nextHopType}, by which answers to who asks the API ` +
+        `the route ${route.name} of the subnet ${name} leads ${prefixOf(route)} to ${route.properties.nextHopType}, by which answers to who asks the API ` +
         "at its public address would leave another way than the questions came",
-      ask: `no route 0.0.0.0/0 on ${name} but to Internet`,
+      ask: `no route ${prefixOf(route)} on ${name} but to Internet`,
       fix: "have no public API (pulumi config set apiAccess private)",
     })),
     ...(bare.length === 0
@@ -361,6 +381,19 @@ function waysOut(
           },
         ]),
   ];
+}
+
+/** What a firewall does with packets between machines is not to be seen here, so that own-routes.ts warns. */
+function waysWithin(subnets: readonly ExistingSubnet[], network: ExistingNetwork): Request[] {
+  const ranges = subnets.flatMap((subnet) => subnet.ranges);
+  return subnets.flatMap((subnet) => {
+    const table = tableOf(subnet, network);
+    const routes = ranges.flatMap((range) => routesAround(range, table, network.ranges));
+    return [...new Set(routes.filter(leadsTo("None", "Internet")))].map((route) => ({
+      is: `the route ${route.name} of the subnet ${subnet.name} leads ${prefixOf(route)}, where machines of the cluster are, to ${route.properties.nextHopType}, so that they do not reach each other`,
+      ask: `a route ${prefixOf(route)} of ${subnet.name} to VnetLocal, or none`,
+    }));
+  });
 }
 
 /** The frontend of a private API is in the first subnet. */
@@ -399,9 +432,8 @@ function roomIn(
 const routedRanges = ({ routes }: ExistingNetwork): string[] =>
   [...routes.values()]
     .flat()
-    .flatMap(({ properties: { addressPrefix = "" } }) =>
-      Address4.isValid(addressPrefix) && addressPrefix !== "0.0.0.0/0" ? addressPrefix : [],
-    );
+    .filter((route) => isRanged(route) && !isDefault(route))
+    .map(prefixOf);
 
 /** Azure's cloud provider knows one security group, to which it adds the rules of Services. Each stops packets at its own subnets. */
 function groupsOf(

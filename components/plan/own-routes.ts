@@ -1,16 +1,18 @@
 import { azureCloudAt } from "../azure/clouds";
 import { groupWord, networkNames } from "../azure/resource-names";
 import {
-  defaultRoute,
   type ExistingNetwork,
   type ExistingSubnet,
   keyOf,
   subnetIdOf,
+  tableOf,
 } from "../azure/existing-network";
+import { defaultRoutes, leadsTo, nextHopOf, type Route, routesAround } from "../azure/routes";
 import { machineMirror } from "../settings/mirror";
 import { withoutLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
+import { flowsAmong } from "./needed-flows";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
 export const sourcesOf = ({
@@ -55,34 +57,65 @@ export function ownRoutesWarnings(
   ];
 }
 
-/** Beside a public API, network-requests.ts wants a NAT gateway. */
 function existingRoutesWarnings(
   settings: Settings,
   created: readonly Pick<MachinePlan, "zone">[],
   network: ExistingNetwork,
 ): string[] {
-  if (settings.apiAccess === "public") return [];
   const ids = new Set(created.map(({ zone }) => keyOf(subnetIdOf(settings, zone))));
   const bySentence = new Map<string, string[]>();
   for (const id of ids) {
     const subnet = network.subnets.get(id);
-    const sentence = subnet && sentenceOf(settings, subnet, network);
-    if (sentence === undefined) continue;
-    bySentence.set(sentence, [...(bySentence.get(sentence) ?? []), subnet!.name]);
+    if (subnet === undefined) continue;
+    for (const sentence of [
+      wayOut(settings, subnet, network),
+      wayWithin(settings, subnet, network),
+    ]) {
+      if (sentence === undefined) continue;
+      bySentence.set(sentence, [...(bySentence.get(sentence) ?? []), subnet.name]);
+    }
   }
   return [...bySentence].map(([sentence, names]) => `machines in ${names.join(", ")} ${sentence}`);
 }
 
-function sentenceOf(
+const named = (routes: readonly Route[]): string =>
+  routes.map((route) => `the route ${route.name} to ${nextHopOf(route)}`).join(" and ");
+
+/** etcd, kubelets and pods are asked by routes of the network's own range too, also within a subnet. */
+function wayWithin(
   settings: Settings,
   subnet: ExistingSubnet,
   network: ExistingNetwork,
 ): string | undefined {
-  const route = defaultRoute(subnet, network);
-  if (route !== undefined) {
-    const { nextHopType, nextHopIpAddress = "" } = route.properties;
+  const table = tableOf(subnet, network);
+  const ranges = [...network.subnets.values()].flatMap((one) => one.ranges);
+  const led = ranges.map((range) => ({
+    range,
+    by: routesAround(range, table, network.ranges).filter(
+      (route) => !leadsTo("None", "Internet")(route),
+    ),
+  }));
+  const routes = [...new Set(led.flatMap(({ by }) => by))];
+  if (routes.length === 0) return undefined;
+  const flows = flowsAmong(settings).map(([protocol, port]) => `${protocol.toUpperCase()} ${port}`);
+  const targets = led.filter(({ by }) => by.length > 0).map(({ range }) => range);
+  return (
+    `reach machines in ${targets.join(", ")} by ${named(routes)}: from their first boot on, that has to let ${flows.join(", ")} pass, and ` +
+    "answers the same way, at the pace of etcd and pods. Routes of these ranges to VnetLocal keep them in the network"
+  );
+}
+
+/** Beside a public API, network-requests.ts wants a NAT gateway. */
+function wayOut(
+  settings: Settings,
+  subnet: ExistingSubnet,
+  network: ExistingNetwork,
+): string | undefined {
+  if (settings.apiAccess === "public") return undefined;
+  const routes = defaultRoutes(tableOf(subnet, network));
+  if (routes.length > 0) {
     return (
-      `leave by the route ${route.name} to ${`${nextHopType} ${nextHopIpAddress}`.trim()}: ${soon}, that has to let them out to ${hostsOf(settings)}. ` +
+      `leave by ${named(routes)}: ${soon}, that has to let them out to ${hostsOf(settings)}. ` +
       "docs/firewall.md has every host"
     );
   }

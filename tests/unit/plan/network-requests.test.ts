@@ -156,10 +156,20 @@ it("has machines ask each other without the proxy, whose command for that names 
   expect(by("10.1.0.0/16")).toEqual([]);
 });
 
-/** A network whose subnets have a route of their own for all, and a NAT gateway or none. */
-const leavingBy = (nextHopType: string, gateway?: string): Partial<ExistingNetwork> => ({
+/** A network whose subnets have routes of their own, by default one for all, and a NAT gateway or none. */
+const leavingBy = (
+  nextHopType: string,
+  gateway?: string,
+  prefixes: readonly string[] = ["0.0.0.0/0"],
+): Partial<ExistingNetwork> => ({
   routes: new Map([
-    [table, [{ name: "all", properties: { addressPrefix: "0.0.0.0/0", nextHopType } }]],
+    [
+      table,
+      prefixes.map((addressPrefix) => ({
+        name: "all",
+        properties: { addressPrefix, nextHopType },
+      })),
+    ],
   ]),
   subnets: new Map(
     [...network.subnets].map(([key, one]) => [key, { ...one, routeTable: table, gateway }]),
@@ -170,6 +180,52 @@ it("refuses a route to a firewall, by which answers of a public API would leave"
   expect(problemsOf(leavingBy("VirtualAppliance", nat))[0]).toMatch(
     /route all of .* leads 0\.0\.0\.0\/0 to VirtualAppliance.*: ask for no route .*, or have no public API/,
   );
+});
+
+it.each([
+  ["in two halves", ["0.0.0.0/1", "128.0.0.0/1"]],
+  ["by which some of its clients are answered", ["203.0.113.128/25", "203.0.0.0/16"]],
+])("refuses routes to a firewall %s beside a public API", (_, prefixes) => {
+  const problems = problemsOf(leavingBy("VirtualAppliance", nat, prefixes));
+
+  expect(problems).toEqual(
+    ["a", "b"].flatMap((name) =>
+      prefixes.map((prefix) =>
+        expect.stringContaining(`the subnet ${name} leads ${prefix} to VirtualAppliance`),
+      ),
+    ),
+  );
+});
+
+it("leaves routes to others than the API's clients alone, and those of private ranges to who asks at all", () => {
+  const others = leavingBy("VirtualAppliance", nat, ["10.8.0.0/16", "198.51.100.0/24"]);
+
+  expect(problemsOf(others)).toEqual([]);
+  expect(
+    problemsOf(leavingBy("VirtualAppliance", nat, ["10.8.0.0/16"]), {
+      apiAccessCidrs: ["10.8.0.0/16", "203.0.113.0/24"],
+    }),
+  ).toEqual([]);
+});
+
+it.each([
+  ["None", "10.1.0.0/16"],
+  ["Internet", "10.1.2.0/25"],
+])("refuses a route to %s by which machines do not reach each other", (hop, prefix) => {
+  expect(problemsOf(leavingBy(hop, nat, [prefix]))).toEqual(
+    ["a", "b"].map((name) =>
+      expect.stringMatching(
+        RegExp(
+          `subnet ${name} leads ${prefix}, .* to ${hop}, .*: ask for .* to VnetLocal, or none`,
+        ),
+      ),
+    ),
+  );
+  for (const change of [
+    leavingBy("VirtualAppliance", nat, [prefix]),
+    leavingBy(hop, nat, ["10.0.0.0/8", "10.1.7.0/24"]),
+  ])
+    expect(problemsOf(change)).toEqual([]);
 });
 
 describe("a private API", () => {
@@ -196,6 +252,14 @@ describe("a private API", () => {
       /route all of the subnet a drops .*: ask for a route 0\.0\.0\.0\/0 of a to a firewall/,
     );
     expect(problemsOf(leavingBy("None"), { ...isPrivate, httpProxy })).toEqual([]);
+    expect(problemsOf(leavingBy("None", nat, ["0.0.0.0/1", "128.0.0.0/1"]), isPrivate)).toEqual(
+      Array(2)
+        .fill([
+          expect.stringContaining("goes to 0.0.0.0/1,"),
+          expect.stringContaining("goes to 128.0.0.0/1,"),
+        ])
+        .flat(),
+    );
   });
 
   it("needs no rule for the egress of machines, and keeps those for probes and operators", () => {
@@ -250,7 +314,7 @@ it("counts the ranges that a route table leads to among the network", () => {
   };
 
   expect(saidWith("51.4.0.0/16")).toEqual([]);
-  for (const other of ["51.5.0.0/16", "AzureCloud", "0.0.0.0/0"])
+  for (const other of ["51.5.0.0/16", "AzureCloud", "0.0.0.0/0", "51.4.0.0/0"])
     expect(saidWith(other)).toEqual([expect.stringContaining("6443 from 51.4.0.0/16")]);
 });
 

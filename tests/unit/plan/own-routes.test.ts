@@ -83,21 +83,37 @@ it("says nothing where no machine is made, or this program makes the way out", (
 describe("in subnets of others", () => {
   const [a, b] = ["a", "b"].map((name) => `/networks/spoke/subnets/${name}`) as [string, string];
   const given = { ...validSettings, zones: ["1", "2"], nodeSubnets: [a, b] };
-  const route = (nextHopType: string, nextHopIpAddress?: string) => ({
-    name: "out",
-    properties: { addressPrefix: "0.0.0.0/0", nextHopType, nextHopIpAddress },
-  });
+  const route = (
+    nextHopType: string,
+    nextHopIpAddress?: string,
+    [name, addressPrefix] = ["out", "0.0.0.0/0"],
+  ) => ({ name, properties: { addressPrefix, nextHopType, nextHopIpAddress } });
   const subnet = (id: string, routeTable: string | undefined, gateway?: string) => ({
-    ...{ id, name: id.at(-1)!, ranges: [], delegations: [], free: 100 },
+    ...{ id, name: id.at(-1)!, ranges: [`10.1.${id === a ? 1 : 2}.0/24`] },
+    ...{ delegations: [], free: 100 },
     ...{ routeTable, gateway, permissions: [] },
   });
   const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
-    ...{ id: "/networks/spoke", location: "westeurope", ranges: [], dnsServers: [] },
+    ...{ id: "/networks/spoke", location: "westeurope", ranges: ["10.1.0.0/16"], dnsServers: [] },
     subnets: new Map(subnets.map((one) => [one.id, one])),
     ...{ rules: new Map(), groupTags: new Map() },
     routes: new Map([
       ["/firewall", [route("VirtualAppliance", "10.0.1.4")]],
       ["/internet", [route("Internet")]],
+      [
+        "/halves",
+        [
+          route("VirtualAppliance", "10.0.1.4", ["low", "0.0.0.0/1"]),
+          route("VirtualNetworkGateway", undefined, ["high", "128.0.0.0/1"]),
+        ],
+      ],
+      [
+        "/segmented",
+        [
+          route("VirtualAppliance", "10.0.1.4", ["own", "10.1.0.0/16"]),
+          route("VnetLocal", undefined, ["kept", "10.1.1.0/24"]),
+        ],
+      ],
     ]),
     permissions: [],
     egress: new Map(),
@@ -113,6 +129,28 @@ describe("in subnets of others", () => {
       ),
     ]);
   });
+
+  it("knows a default route in two halves", () => {
+    expect(said("private", subnet(a, "/halves"), subnet(b, undefined, "/nat"))).toEqual([
+      expect.stringMatching(
+        /^machines in a leave by the route low to VirtualAppliance 10\.0\.1\.4 and the route high to VirtualNetworkGateway: /,
+      ),
+    ]);
+  });
+
+  it.each(["public", "private"] as const)(
+    "says what a firewall between machines has to let pass beside a %s API",
+    (apiAccess) => {
+      const both = [subnet(a, "/segmented", "/nat"), subnet(b, "/segmented", "/nat")];
+      const cut = said(apiAccess, ...both);
+
+      expect(cut).toEqual([
+        expect.stringMatching(
+          /^machines in a, b reach machines in 10\.1\.2\.0\/24 by the route own to VirtualAppliance 10\.0\.1\.4: .*TCP 6443, TCP 2379, TCP 2380, TCP 10250, UDP 8472 pass/,
+        ),
+      ]);
+    },
+  );
 
   it("says which of them have no way out that is to be seen", () => {
     expect(said("private", subnet(a, "/internet"), subnet(b, undefined, "/nat"))).toEqual([
