@@ -1,3 +1,5 @@
+import { Address4 } from "ip-address";
+
 import { apiPort } from "../api-server";
 import type { Flow } from "../azure/security-rules";
 import { machineMirror } from "../settings/mirror";
@@ -30,11 +32,13 @@ export const flowsAmong = ({
  *
  * @param nodes ranges of the machines' subnets
  * @param egress public ranges that machines come from at a public API
+ * @param dnsServers those of the network; none where machines ask Azure's
  */
 export function neededFlows(
   settings: Settings,
   nodes: readonly string[],
   egress: readonly string[],
+  dnsServers: readonly string[],
 ): NeededFlow[] {
   const { apiAccess, apiAccessCidrs, sshAccessCidrs, cloudProvider } = settings;
   const { httpProxy, mirror, kubeadm } = settings;
@@ -43,9 +47,10 @@ export function neededFlows(
   const inbound = (from: readonly string[], port: number, why: string): NeededFlow => ({
     ...{ direction: "Inbound", protocol: "Tcp", from, to: nodes, port, why },
   });
-  const outbound = (port: number, why: string): NeededFlow => ({
-    ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to: ["Internet"], port, why },
+  const outbound = (port: number, why: string, to = ["Internet"]): NeededFlow => ({
+    ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to, port, why },
   });
+  const resolvers = dnsServers.filter((one) => Address4.isValid(one) && one !== azuresDns);
   return [
     ...flowsAmong(settings).flatMap(([protocol, port, why]) =>
       (["Inbound", "Outbound"] as const).map((direction): NeededFlow => ({
@@ -72,7 +77,17 @@ export function neededFlows(
     ...(apiAccess === "public"
       ? [outbound(apiPort, "machines ask the API at its public address")]
       : []),
-    // A proxy is at an address that is nobody's to guess here.
+    // Answers that are too long for UDP come by TCP.
+    ...(["Udp", "Tcp"] as const).map((protocol) => ({
+      ...outbound(53, "machines look up names", resolvers),
+      protocol,
+    })),
+    ...atAddresses([httpProxy?.https ?? "", httpProxy?.http ?? ""]).map(({ port, host }) =>
+      outbound(port, "machines ask the proxy", [host]),
+    ),
+    ...atAddresses([machineMirror(mirror)]).map(({ port, host }) =>
+      outbound(port, "machines get packages and images from the mirror", [host]),
+    ),
     ...((httpProxy?.https ?? "") === ""
       ? [
           {
@@ -85,4 +100,25 @@ export function neededFlows(
       ? [outbound(80, "machines get Ubuntu's packages")]
       : []),
   ];
+}
+
+/** Not stopped by rules, but for those that name AzurePlatformDNS. */
+const azuresDns = "168.63.129.16";
+
+interface Server {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Of servers that have a name, nobody knows the address here. */
+function atAddresses(urls: readonly string[]): Server[] {
+  const servers = urls
+    .filter((url) => URL.canParse(url))
+    .map((url) => new URL(url))
+    .filter(({ hostname }) => Address4.isValid(hostname))
+    .map(({ hostname, port, protocol }): [string, Server] => {
+      const given = Number(port) || (protocol === "https:" ? 443 : 80);
+      return [`${hostname}:${given}`, { host: hostname, port: given }];
+    });
+  return [...new Map(servers).values()];
 }

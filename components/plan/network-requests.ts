@@ -448,7 +448,7 @@ function groupsOf(
   const one = `one network security group on all of ${listed(subnets.map(({ name }) => name))}`;
   const nodes = subnets.flatMap(({ ranges }) => ranges);
   const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
-  const flows = neededFlows(settings, nodes, egress);
+  const flows = neededFlows(settings, nodes, egress, network.dnsServers);
   return [
     ...(bare.length === 0
       ? []

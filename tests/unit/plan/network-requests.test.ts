@@ -338,6 +338,76 @@ it("asks for no way out by a rule where machines go by a proxy, but to the API's
   expect(saidWith({ http: "" })).toEqual([toApi, expect.stringContaining("TCP 80 ")]);
 });
 
+describe("servers whose addresses are known", () => {
+  const out = { direction: "Outbound", priority: 4000 } as const;
+  /** As networks of hubs have it: out to the network and to the internet by these ports, and nowhere else. */
+  const narrow = [
+    ...["6443", "2379", "2380", "10250", "8472"].map((destinationPortRange, at) =>
+      rule(`node-${at}`, {
+        ...{ ...out, destinationPortRange, priority: 300 + at },
+        destinationAddressPrefix: "VirtualNetwork",
+      }),
+    ),
+    ...["6443", "443", "80"].map((destinationPortRange, at) =>
+      rule(`out-${at}`, {
+        ...{ ...out, destinationPortRange, priority: 400 + at },
+        destinationAddressPrefix: "Internet",
+      }),
+    ),
+    rule("DenyAllOutbound", { ...out, access: "Deny" }),
+  ];
+  const saidWith = (dnsServers: readonly string[], ...more: readonly SecurityRule[]) =>
+    problemsOf({ dnsServers, rules: new Map([[guard, [...rules, ...more, ...narrow]]]) });
+  const by = (https: string, http = "") => ({
+    httpProxy: { http, https, noProxy: ["10.1.0.0/16"], ca: "" },
+  });
+
+  it("have to be let through to, DNS by UDP and TCP", () => {
+    const dnsServers = ["10.0.0.4", "168.63.129.16"];
+
+    expect(saidWith(dnsServers)).toEqual(
+      ["UDP", "TCP"].map((protocol) =>
+        expect.stringMatching(
+          RegExp(
+            `DenyAllOutbound \\(priority 4000\\) of guard stops outbound ${protocol} 53 from .* to 10\\.0\\.0\\.4, by which machines look up names`,
+          ),
+        ),
+      ),
+    );
+    const dns = rule("dns", {
+      ...{ ...out, priority: 200, destinationPortRange: "53" },
+      destinationAddressPrefix: "10.0.0.0/24",
+    });
+    expect(saidWith(dnsServers, dns)).toEqual([]);
+    expect(saidWith(["168.63.129.16"])).toEqual([]);
+  });
+
+  it.each<[string, Partial<Settings>, RegExp[]]>([
+    [
+      "a proxy",
+      by("http://me:hush@10.0.0.4:3128", "http://10.0.0.4:3128"),
+      [/TCP 3128 from .* to 10\.0\.0\.4, by which machines ask the proxy/],
+    ],
+    ["a proxy by the port of its scheme", by("http://10.0.0.4"), [/TCP 80 from .* to 10\.0\.0\.4/]],
+    ["no proxy that has a name", by("http://proxy.example:3128"), []],
+    [
+      "a mirror",
+      { mirror: "https://10.0.0.5/k8s" },
+      [/TCP 443 from .* to 10\.0\.0\.5, by which machines get .* from the mirror/],
+    ],
+    ["no mirror that is a folder", { mirror: "/srv/manifests" }, []],
+  ])("are those of %s", (_, of, expected) => {
+    const hub = rule("hub", {
+      ...{ direction: "Outbound", access: "Deny", priority: 100 },
+      destinationAddressPrefix: "10.0.0.0/24",
+    });
+    const problems = problemsOf({ rules: new Map([[guard, [...rules, hub]]]) }, of);
+
+    expect(problems).toEqual(expected.map((one) => expect.stringMatching(one)));
+    expect(problems.join()).not.toContain("hush");
+  });
+});
+
 it("needs no Ubuntu's archive beside a mirror's address, and does beside a folder of manifests", () => {
   const closed = rule("closed", {
     ...{ direction: "Outbound", destinationAddressPrefix: "Internet" },
