@@ -1,3 +1,4 @@
+import { digest } from "../digest";
 import { isByProxy, issuerOf, prefixOf } from "../settings/issuer";
 import { type ProxySettings, proxyVariables, type Variable } from "../settings/proxy-variables";
 import type { Entra, Settings } from "../settings/settings";
@@ -55,11 +56,18 @@ export const jwtAuthenticators = (settings: PeopleSettings) =>
     ],
   };
 
-/** By which an API server asks for the keys that sign these tokens. kubeadm would hand on only what it has itself. */
-export const issuerVariables = (
+/**
+ * By which an API server asks for the keys that sign these tokens. kubeadm would hand on only what it has itself. The
+ * machine's authorities, of which the proxy's is one, it reads when it starts, and none of them beside the issuer's own.
+ */
+export function issuerVariables(
   settings: PeopleSettings & ProxySettings,
   apiName: string,
-): readonly Variable[] =>
-  isByProxy(settings)
-    ? proxyVariables(settings, apiName).filter(({ name }) => name !== "HTTP_PROXY")
-    : [];
+): readonly Variable[] {
+  if (!isByProxy(settings)) return [];
+  const ca = settings.entra?.ca === "" ? settings.httpProxy?.ca : "";
+  return [
+    ...proxyVariables(settings, apiName).filter(({ name }) => name !== "HTTP_PROXY"),
+    ...(ca ? [{ name: "ZONED_PROXY_CA", value: digest(ca) }] : []),
+  ];
+}

@@ -68,12 +68,14 @@ export class CloudConfig extends pulumi.ComponentResource {
       .apply(([group, clientId, clientSecret]) => written(group, clientId, clientSecret));
     this.withoutCredential = resourceGroup.name.apply((group) => base64(written(group)));
     const logins = addressVariables(settings.httpProxy).filter(({ value }) => hasLogin(value));
+    // Programs read the host's authorities once.
+    const proxyCa = settings.httpProxy?.ca ?? "";
     // A password that somebody has chosen could be guessed from a hash over nothing else that is secret.
     this.digest = pulumi.unsecret(
       pulumi
         .all([text, logins.length > 0 ? args.certificates.cluster.key : ""])
         .apply(([content, key]) =>
-          sha256([content, ...logins.map(({ value }) => key + value)].join("")),
+          sha256([content, proxyCa, ...logins.map(({ value }) => key + value)].join("")),
         ),
     );
 

@@ -509,6 +509,17 @@ describe("the proxy of API servers", () => {
     ]);
   });
 
+  it("starts them anew for another CA of its own, unless the issuer has one", () => {
+    const certificate = (ca: string, issuerCa = "") =>
+      variables({ entra: { ...people, ca: issuerCa }, httpProxy: { ...httpProxy, ca } }).slice(2);
+    const [one, other] = [certificate("one"), certificate("other")];
+
+    expect(one).toEqual([{ name: "ZONED_PROXY_CA", value: expect.stringMatching(/^\w{16}$/) }]);
+    expect(other).not.toEqual(one);
+    expect(certificate("one", "the issuer's")).toEqual([]);
+    expect(certificate("")).toEqual([]);
+  });
+
   it.each<[string, Partial<typeof validSettings>]>([
     ["nobody's tokens are admitted", { httpProxy }],
     ["machines have none", { entra: people }],

@@ -356,6 +356,18 @@ describe("the cloud provider", () => {
     });
   });
 
+  it("starts again with another CA of the proxy, since it reads the host's once", async () => {
+    const digests = [];
+    for (const ca of ["one", "one", "other"]) {
+      const https = "http://proxy.example:3128";
+      const { cloudConfig } = await build({ httpProxy: { http: "", https, noProxy: [], ca } });
+      digests.push(await valueOf(cloudConfig.digest));
+    }
+
+    expect(digests[0]).toBe(digests[1]);
+    expect(digests[0]).not.toBe(digests[2]);
+  });
+
   describe("behind a proxy with a login", () => {
     const behind = (password: string) => ({
       httpProxy: {
