@@ -108,7 +108,9 @@ export class Machine extends pulumi.ComponentResource {
       {
         resourceGroupName,
         networkInterfaceName: `${name}-nic`,
-        enableIPForwarding: true,
+        // Without it, Azure drops packets of other addresses than the machine's, such as those of pods that routes lead
+        // to. VXLAN wraps these, and what else pods send is masqueraded.
+        enableIPForwarding: settings.cni === "none",
         enableAcceleratedNetworking: args.hardware.hasAcceleratedNetworking,
         ipConfigurations: [
           {

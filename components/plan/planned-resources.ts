@@ -274,7 +274,7 @@ function partsOf(settings: Settings, { name, zone }: MachinePlan, idOf: IdOf): K
       type: types.interface,
       name: `${name}-nic`,
       properties: {
-        enableIPForwarding: true,
+        enableIPForwarding: settings.cni === "none",
         ipConfigurations: [{ name: "node", properties: { subnet: { id } } }],
       },
     },

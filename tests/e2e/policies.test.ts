@@ -17,7 +17,7 @@ const pool = { name: "workers", count: 1, size: "Standard_B2s" };
 const settings = { ...fewAddOns, workerPools: [pool] };
 
 /** The policies of a landing zone, from the first preview to an update under them. */
-describe("a cluster where Azure Policy demands a tag and allows no public address", () => {
+describe("a cluster where Azure Policy demands a tag and allows no public address and no IP forwarding", () => {
   let cloud: LocalCloud;
   let said: string;
 
@@ -32,6 +32,7 @@ describe("a cluster where Azure Policy demands a tag and allows no public addres
     await cloud.assign(assignment("closed"), "6c112d4e-5bc7-47ae-a041-ea2d9dccd749", {
       listOfResourceTypesNotAllowed: ["Microsoft.Network/publicIPAddresses"],
     });
+    await cloud.assign(assignment("no-forwarding"), "88c0b9da-ce96-4b03-9635-f29a937e2900", {});
   });
   afterAll(() => cloud?.stop());
 

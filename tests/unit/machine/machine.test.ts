@@ -48,12 +48,12 @@ const build = async (change: Partial<MachineArgs> = {}) => {
 const vmInputs = async (change?: Partial<MachineArgs>) =>
   (await (await build(change)).recorder.only(vmType)).inputs;
 
-it("has an interface of its own, at a fixed address, that forwards for pods", async () => {
+it("has an interface of its own, at a fixed address", async () => {
   const { recorder } = await build({ poolId: "the-pool" });
 
   const { inputs } = await recorder.only(nicType);
 
-  expect(inputs).toMatchObject({ networkInterfaceName: `${name}-nic`, enableIPForwarding: true });
+  expect(inputs).toMatchObject({ networkInterfaceName: `${name}-nic` });
   expect(inputs.ipConfigurations).toEqual([
     expect.objectContaining({
       subnet: expect.objectContaining({ id: "the-subnet" }),
@@ -63,6 +63,16 @@ it("has an interface of its own, at a fixed address, that forwards for pods", as
     }),
   ]);
   expect(inputs.ipConfigurations[0]).not.toHaveProperty("publicIPAddress");
+});
+
+it.each([
+  ["canal", false],
+  ["flannel", false],
+  ["none", true],
+] as const)("with cni %s forwards packets of other addresses: %s", async (cni, forwards) => {
+  const { recorder } = await build({ settings: { ...validSettings, cni } });
+
+  expect((await recorder.only(nicType)).inputs.enableIPForwarding).toBe(forwards);
 });
 
 it("accelerates its interface where the size can, and never changes that, which Azure refuses while it runs", async () => {

@@ -38,7 +38,10 @@ describe.each<[string, Values]>([
       diskEncryptionSetId: `/subscriptions/${account.subscriptionId}/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours`,
     },
   ],
-  ["nothing public and a name of one's own", { ...isPrivate, apiName: "api.zoned.example" }],
+  [
+    "nothing public, and a name and a pod network of one's own",
+    { ...isPrivate, apiName: "api.zoned.example", cni: "none" },
+  ],
 ])("of a stack with %s", (_, change) => {
   const values = { tags: { costCenter: "4711" }, ...change };
   let requests: Update["requests"];

@@ -102,6 +102,19 @@ export const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
       then: deny,
     },
   },
+  "88c0b9da-ce96-4b03-9635-f29a937e2900": {
+    displayName: "Network interfaces should disable IP forwarding",
+    mode: "Indexed",
+    policyRule: {
+      if: {
+        allOf: [
+          { field: "type", equals: "Microsoft.Network/networkInterfaces" },
+          { field: "Microsoft.Network/networkInterfaces/enableIpForwarding", equals: "true" },
+        ],
+      },
+      then: deny,
+    },
+  },
   "83a86a26-fd1f-447c-b59d-e51f44264114": {
     displayName: "Network interfaces should not have public IPs",
     mode: "Indexed",

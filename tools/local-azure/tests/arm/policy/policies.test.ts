@@ -10,6 +10,7 @@ const requireTagOnGroups = builtIn("96670d01-0a4d-4649-9c89-2d3abc0a5025");
 const notAllowedTypes = builtIn("6c112d4e-5bc7-47ae-a041-ea2d9dccd749");
 const allowedLocations = builtIn("e56962a6-4747-49cd-b67b-bf8b01975c4c");
 const allowedSizes = builtIn("cccc23c7-8427-4f53-ad12-b6a63eb452b3");
+const noForwarding = builtIn("88c0b9da-ce96-4b03-9635-f29a937e2900");
 const noPublicInterfaces = builtIn("83a86a26-fd1f-447c-b59d-e51f44264114");
 
 const assignmentAt = (scope: string) =>
@@ -184,6 +185,19 @@ it("refuses an interface for one public address among its configurations", async
   expect(await refusedBy(arm.put(id, { ...body, ipConfigurations: [open] }))).toMatch(
     /RequestDisallowedByPolicy/,
   );
+});
+
+it("refuses an interface that forwards, and lets one that exists stop that in place", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "machine");
+  const [id, body] = valid.nic;
+  await arm.put(id, { ...body, enableIPForwarding: true });
+  await arm.put(assignmentAt(group), { policyDefinitionId: noForwarding });
+
+  expect(await refusedBy(arm.put(id, { ...body, enableIPForwarding: true }))).toMatch(
+    /RequestDisallowedByPolicy/,
+  );
+  await expect(arm.put(id, { ...body, enableIPForwarding: false })).resolves.toBeDefined();
 });
 
 describe("an exemption", () => {
