@@ -3,7 +3,7 @@ import { checkServerIdentity, PeerCertificate } from "node:tls";
 
 import { EnvHttpProxyAgent, request } from "undici";
 
-import { directHosts } from "../settings/shell-proxy";
+import { proxyTo } from "../settings/shell-proxy";
 
 const secondsPerRequest = 20;
 
@@ -98,6 +98,8 @@ export class KubernetesApi {
   now = Date.now();
   /** That of the API server that answered; undefined before its first answer. */
   servingCertificate: PeerCertificate | undefined;
+  /** By which it is asked. */
+  readonly proxy: string | undefined;
   private readonly dispatcher: EnvHttpProxyAgent;
 
   /**
@@ -124,10 +126,10 @@ export class KubernetesApi {
         return checkServerIdentity(host, certificate);
       },
     };
-    const httpsProxy = proxy ?? cluster["proxy-url"];
+    this.proxy = proxy ?? cluster["proxy-url"] ?? proxyTo(this.server);
     this.dispatcher = new EnvHttpProxyAgent({
-      ...{ connect: tls, requestTls: tls, httpProxy: "" },
-      ...(httpsProxy === undefined ? { noProxy: directHosts() } : { httpsProxy, noProxy: "" }),
+      ...{ connect: tls, requestTls: tls },
+      ...{ httpProxy: "", httpsProxy: this.proxy ?? "", noProxy: "" },
     });
   }
 

@@ -20,6 +20,20 @@ export function directHosts(): string {
   return given.trim() === "*" ? "*" : `${given},127.0.0.1,localhost,[::1]`;
 }
 
+/** The proxy by which this shell goes to a server of https, such as an API; none to what is reached directly. */
+export function proxyTo(server: string): string | undefined {
+  const { hostname, port } = new URL(server);
+  const given = port || "443";
+  const isDirect = directHosts()
+    .split(/[\s,]+/)
+    .some((one) => {
+      const [, name = "", onPort] = /^(?:\*?\.)?(.+?)(?::(\d+))?$/.exec(one) ?? [];
+      const isNamed = name === "*" || `.${hostname}`.endsWith(`.${name.toLowerCase()}`);
+      return name !== "" && isNamed && (onPort ?? given) === given;
+    });
+  return isDirect ? undefined : variable("HTTPS_PROXY") || undefined;
+}
+
 let dispatcher: EnvHttpProxyAgent | undefined;
 
 function throughProxy(): object {

@@ -45,7 +45,7 @@ export async function checkCluster(cluster: Cluster): Promise<Report> {
 async function look(cluster: Cluster): Promise<{ report: Report; error?: Error }> {
   const api = new KubernetesApi(cluster.kubeconfig, cluster.proxy);
   const since = Date.now();
-  const way = await wayTo(api, cluster.proxy);
+  const way = await wayTo(api);
   const { checks, looked, error } = await getClusterState(api)
     .then((state) => ({
       looked: true,
@@ -86,9 +86,8 @@ async function look(cluster: Cluster): Promise<{ report: Report; error?: Error }
 }
 
 /** The server, and how its name leads there. */
-async function wayTo({ server }: KubernetesApi, proxy: string | undefined): Promise<string> {
-  const outer = proxy ?? process.env["https_proxy"] ?? process.env["HTTPS_PROXY"];
-  if (outer) return `${server} (by the proxy ${new URL(outer).host})`;
+async function wayTo({ server, proxy }: KubernetesApi): Promise<string> {
+  if (proxy !== undefined) return `${server} (by the proxy ${new URL(proxy).host})`;
   const { hostname } = new URL(server);
   return lookup(hostname).then(
     ({ address }) => `${server} (${address})`,
@@ -112,8 +111,8 @@ function fixOf(error: Error, { apiAddress }: Expected): string {
   }
   if (apiAddress !== undefined) {
     return (
-      "the API is private: run this in the cluster's network or in one that leads there; where DNS does not know its name, a line in " +
-      `/etc/hosts does, with ${apiAddress} (docs/landing-zone.md, Where Pulumi runs). See if the control planes run, too; ${startOff}`
+      "the API is private: run this in the cluster's network, in one that leads there, or by an HTTP proxy that is there (pulumi config set apiProxy " +
+      `http://proxy.example:3128, then pulumi up); where DNS does not know its name, a line in /etc/hosts does, with ${apiAddress} (docs/landing-zone.md, Where Pulumi runs). See if the control planes run, too; ${startOff}`
     );
   }
   if (error.code === "ENOTFOUND") {

@@ -144,6 +144,42 @@ it("could not look when nobody answers, and says if the name resolves", async ()
   expect(report.checks[0]!.saw).toMatch(/its name does not resolve/);
 });
 
+describe("by a proxy", () => {
+  const environment = { ...process.env };
+  afterEach(() => void (process.env = { ...environment }));
+  const sawBy = async (cluster: Record<string, string>, variables: Record<string, string>) => {
+    for (const name of Object.keys(process.env)) if (/proxy$/i.test(name)) delete process.env[name];
+    Object.assign(process.env, variables);
+    const config = JSON.parse(api.kubeconfig);
+    Object.assign(config.clusters[0].cluster, { server: "https://zoned.invalid:6443", ...cluster });
+    const report = await checkCluster({
+      ...{ ...threeByThree, apiAddress: "172.16.0.4" },
+      kubeconfig: JSON.stringify(config),
+    });
+    return report.checks[0]!;
+  };
+  const HTTPS_PROXY = "http://127.0.0.1:2";
+
+  it.each([
+    ["the kubeconfig's own", { "proxy-url": "http://127.0.0.1:1" }, {}, "by the proxy 127.0.0.1:1"],
+    [
+      "the kubeconfig's before the shell's",
+      { "proxy-url": "http://127.0.0.1:1" },
+      { HTTPS_PROXY },
+      "by the proxy 127.0.0.1:1",
+    ],
+    ["the shell's", {}, { HTTPS_PROXY }, "by the proxy 127.0.0.1:2"],
+    ["none to what NO_PROXY names", {}, { HTTPS_PROXY, NO_PROXY: ".invalid" }, "does not resolve"],
+  ])("names %s as the way, and apiProxy among the ways to a private API", async (...row) => {
+    const [, cluster, variables, way] = row;
+
+    const { saw, problems } = await sawBy(cluster, variables);
+
+    expect(saw).toContain(way);
+    expect(problems[0]!.fix).toContain("pulumi config set apiProxy http://");
+  });
+});
+
 it("prints a line per check, and machines by zone with what is wrong", async () => {
   cluster.current.nodes.find(({ metadata }) => metadata.name === "cp-2")!.spec = {
     unschedulable: true,
