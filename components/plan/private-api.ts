@@ -1,7 +1,9 @@
 import { apiPort } from "../api-server";
 import { NoAnswer, withApi } from "../cluster/kubernetes-api";
 import type { ExistingNetwork } from "../azure/existing-network";
+import { withoutLogin } from "../settings/proxy-login";
 import type { Settings } from "../settings/settings";
+import { isRehearsed, proxyTo } from "../settings/shell-proxy";
 
 interface PrivateApiArgs {
   readonly settings: Pick<Settings, "apiName" | "apiProxy">;
@@ -24,7 +26,9 @@ export async function privateApiWarnings(args: PrivateApiArgs): Promise<string[]
   if (address === undefined) return [];
   if (kubeconfig !== undefined) {
     const silence = await silenceOf(kubeconfig);
-    return silence === undefined ? [] : [`${silence}. ${waysTo(apiName, address)}`];
+    if (silence === undefined) return [];
+    const byShell = settings.apiProxy === "" ? shellProxyWarnings(apiName) : [];
+    return [...byShell, `${silence}. ${waysTo(apiName, address)}`];
   }
   const named =
     settings.apiName === ""
@@ -36,6 +40,7 @@ export async function privateApiWarnings(args: PrivateApiArgs): Promise<string[]
   const through = settings.apiProxy === "" ? "" : ` through ${settings.apiProxy}`;
   return [
     ...named,
+    ...(settings.apiProxy === "" ? shellProxyWarnings(apiName) : []),
     `the API will answer at ${address} port ${apiPort} alone, and this update asks it${through} once the first control plane ` +
       `is there. ${waysTo(apiName, address)}`,
   ];
@@ -49,6 +54,16 @@ function ownDnsWarnings(apiName: string, network: PrivateApiArgs["network"]): st
   return [
     `the network ${id} has DNS servers of its own (${dnsServers.join(", ")}), which have to know ${apiName} before machines join: have them forward ` +
       `${zone.join(".")} to 168.63.129.16 from a network that this zone is linked to, or keep the name in DNS of your own (pulumi config set apiName NAME)`,
+  ];
+}
+
+/** A proxy on the way to the internet seldom leads back to what is private. */
+function shellProxyWarnings(apiName: string): string[] {
+  const proxy = isRehearsed() ? undefined : proxyTo(`https://${apiName}:${apiPort}`);
+  if (proxy === undefined) return [];
+  return [
+    `this update asks the private API by HTTPS_PROXY of this shell, ${withoutLogin(proxy)}, since NO_PROXY does not name ${apiName}: if that proxy does not ` +
+      "lead there, and this machine's network does, add the name to NO_PROXY, and to no_proxy where that is set",
   ];
 }
 

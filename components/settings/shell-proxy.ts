@@ -7,6 +7,9 @@ import { withoutLogin } from "./proxy-login";
 const variable = (name: string): string | undefined =>
   process.env[name.toLowerCase()] ?? process.env[name];
 
+/** Whether HTTPS_PROXY is that of a rehearsal. */
+export const isRehearsed = (): boolean => process.env["ZONED_OUTER_PROXY"] !== undefined;
+
 /**
  * The proxy that this shell has on the way to the internet. HTTPS_PROXY of a rehearsal leads to the
  * APIs of its clusters alone, so that the user's own is in a variable of its own.

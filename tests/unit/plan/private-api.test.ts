@@ -8,6 +8,12 @@ const settings = { ...validSettings, apiAccess: "private" } as const;
 
 const ways = ["CI runner", "VPN", "pulumi config set apiProxy http://", `172.16.0.4 ${apiName}`];
 
+const environment = { ...process.env };
+beforeEach(() => {
+  for (const name of Object.keys(process.env)) if (/proxy$/i.test(name)) delete process.env[name];
+});
+afterEach(() => void (process.env = { ...environment }));
+
 const expectWays = (warning: string | undefined): void => {
   for (const way of ways) expect(warning).toContain(way);
 };
@@ -58,6 +64,43 @@ it.each([
     );
   },
 );
+
+describe("in a shell with a proxy", () => {
+  const HTTPS_PROXY = "http://me:hush@proxy.example:3128";
+  const said = async (
+    variables: Record<string, string>,
+    of: Partial<typeof validSettings> = {},
+  ) => {
+    Object.assign(process.env, variables);
+    const warnings = await privateApiWarnings({
+      ...{ settings: { ...settings, ...of }, apiName, address },
+      kubeconfig: undefined,
+    });
+    return warnings.filter((one) => one.includes("HTTPS_PROXY"));
+  };
+
+  it("says that the API is asked by it, without its password", async () => {
+    expect(await said({ HTTPS_PROXY })).toEqual([
+      expect.stringMatching(
+        RegExp(
+          `by HTTPS_PROXY of this shell, http://proxy\\.example:3128, .*does not name ${apiName}`,
+        ),
+      ),
+    ]);
+    expect(await said({ HTTPS_PROXY, NO_PROXY: ".internal.example,internal:443" })).toHaveLength(1);
+  });
+
+  it.each<[string, Record<string, string>, Partial<typeof validSettings>]>([
+    ["NO_PROXY names its domain", { HTTPS_PROXY, NO_PROXY: "a.example, .internal" }, {}],
+    ["NO_PROXY names it with its port", { HTTPS_PROXY, no_proxy: `${apiName}:6443` }, {}],
+    ["NO_PROXY is for all", { HTTPS_PROXY, NO_PROXY: "*" }, {}],
+    ["apiProxy goes before it", { HTTPS_PROXY }, { apiProxy: "http://proxy.example:3128" }],
+    ["it is a rehearsal's", { HTTPS_PROXY, ZONED_OUTER_PROXY: "" }, {}],
+    ["there is none", {}, {}],
+  ])("does not where %s", async (_, variables, of) => {
+    expect(await said(variables, of)).toEqual([]);
+  });
+});
 
 it("says that a living cluster's API is out of reach, why, and the three ways there", async () => {
   const api = await serveKubernetesApi((_, response) => response.end("ok"));

@@ -83,7 +83,7 @@ export const proxyOf = ({ proxy }: Ports): string => `http://127.0.0.1:${proxy}`
 function proxies(own: string): Record<string, string> {
   const given = `${process.env.no_proxy ?? ""},${process.env.NO_PROXY ?? ""}`.split(/[\s,]+/);
   // A user's NO_PROXY may exclude all of Azure, but the names of the APIs need the proxy.
-  const kept = given.filter((name) => name !== "" && !/^\*$|azure\.com$/i.test(name));
+  const kept = given.filter((name) => name !== "" && !/^\*$|azure\.com$|\binternal$/i.test(name));
   const direct = [...new Set([...kept, "127.0.0.1", "localhost", "::1"])].join(",");
   const apis = { HTTPS_PROXY: own, https_proxy: own, NO_PROXY: direct, no_proxy: direct };
   return { ...apis, ZONED_OUTER_PROXY: outerProxy() };

@@ -42,7 +42,7 @@ it("leads the program to the clusters' APIs, and to this host without a proxy", 
 
 it("keeps what the user reaches without a proxy, but for the names that are Azure's", () => {
   const { NO_PROXY, no_proxy } = given({
-    NO_PROXY: "*, registry.example,.azure.com",
+    NO_PROXY: "*, registry.example,.azure.com, .internal,api.zoned-0a1b.internal",
     no_proxy: "10.0.0.0/8,localhost,westeurope.cloudapp.azure.com",
   });
 
