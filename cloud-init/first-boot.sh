@@ -184,7 +184,8 @@ at_least() {
 
 has_other_proxy() { [[ $(cat "$proxy.env" "$proxy-ca.crt") != "$(cat "$state/proxy")" ]]; } 2>/dev/null
 
-# What pulls images inherits it, and apt has it also for upgrades. What runs in containers goes on meanwhile.
+# What pulls images inherits it. apt has it in its configuration, and reads what is reached without it from no_proxy alone,
+# which upgrades in the background inherit. What runs in containers goes on meanwhile.
 set_proxy() {
   local unit mode apt=/etc/apt/apt.conf.d/95zoned-proxy ca=/usr/local/share/ca-certificates/zoned-proxy.crt
   # With a password in it, it is root's alone, and so is what is made of it.
@@ -196,7 +197,7 @@ set_proxy() {
     [[ -z ${http_proxy-} ]] || echo "Acquire::http::Proxy \"$http_proxy\";"
     [[ -z ${https_proxy-} ]] || echo "Acquire::https::Proxy \"$https_proxy\";"
   } | write "$apt" "$mode"
-  for unit in containerd docker; do
+  for unit in containerd docker apt-daily apt-daily-upgrade; do
     write "/etc/systemd/system/$unit.service.d/zoned-proxy.conf" <<END
 [Service]
 EnvironmentFile=-/etc/zoned/proxy.env

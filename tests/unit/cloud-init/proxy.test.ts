@@ -1,4 +1,6 @@
+import { mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { join } from "node:path";
 
 import { proxyFiles } from "../../../components/machine/http-proxy";
 import type { HttpProxy } from "../../../components/settings/settings";
@@ -7,6 +9,7 @@ import { FakeMachine } from "../../support/fake-machine";
 import { systemctl } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
+import { installed, run } from "../../support/tools";
 
 const programs = { "apt-get": "", "update-ca-certificates": "", systemctl };
 const aptConf = "/etc/apt/apt.conf.d/95zoned-proxy";
@@ -134,6 +137,35 @@ describe("a proxy that answers", () => {
 
     expect(asked).toEqual(["http://packages.invalid/apt/Release.key"]);
     expect(machine.read("/etc/apt/keyrings/zoned.asc")).toContain("PGP PUBLIC KEY");
+  });
+
+  it("is asked by upgrades in the background for nothing that noProxy names", async () => {
+    const direct: string[] = [];
+    const mirror = createServer(({ url = "" }, reply) => {
+      direct.push(url);
+      reply.writeHead(404).end();
+    });
+    const port = await listen(mirror);
+    const machine = machineWith({ http: address, noProxy: ["localhost"] });
+    const { root } = machine;
+    await firstBoot(machine, "set_proxy");
+    const unit = machine.read("/etc/systemd/system/apt-daily.service.d/zoned-proxy.conf");
+    const [, inherited] = /^EnvironmentFile=-(.+)$/m.exec(unit) ?? [];
+    mkdirSync(join(root, "lists/partial"), { recursive: true });
+    const get = async (environment: string, host: string) => {
+      machine.write("/sources", `deb [trusted=yes] http://${host}:${port} /\n`);
+      asked.length = direct.length = 0;
+      const apt =
+        `${installed("apt-get", "apt")} -o Dir::Etc::SourceList=${root}/sources -o Dir::Etc::SourceParts=- ` +
+        `-o Dir::State::Lists=${root}/lists --config-file ${root}${aptConf} update`;
+      await run("bash", ["-c", `set -a; . ${environment}; ${apt}`]);
+      return [asked.length > 0, direct.length > 0];
+    };
+
+    expect(await get(`${root}${inherited}`, "localhost")).toEqual([false, true]);
+    expect(await get(`${root}${inherited}`, "127.0.0.2")).toEqual([true, false]);
+    expect(await get("/dev/null", "localhost")).toEqual([true, false]);
+    mirror.close();
   });
 
   it("is all that has to be connected to for a first boot to begin", async () => {
