@@ -7,7 +7,7 @@ import type { Certificates } from "../../certificates";
 import type { ClusterGroup } from "../../cluster-group";
 import { azureJson, type AzureJsonArgs } from "./azure-json";
 import { CloudCredential } from "../../identity";
-import type { ExistingNetwork, ExistingSubnet } from "../../azure/existing-network";
+import { type ExistingNetwork, keyOf } from "../../azure/existing-network";
 import { addressVariables } from "../../settings/proxy-variables";
 import { networkNames, type Place } from "../../azure/resource-names";
 import { tagsOf } from "../../azure/stack-tag";
@@ -56,7 +56,7 @@ export class CloudConfig extends pulumi.ComponentResource {
         location: settings.location,
         ...(existingNetwork === undefined
           ? ownNetwork(settings.clusterName, group)
-          : networkOf(existingNetwork)),
+          : networkOf(existingNetwork, settings)),
         clientId,
         clientSecret,
         resourceManagerEndpoint: settings.resourceManagerEndpoint,
@@ -112,8 +112,9 @@ function ownNetwork(clusterName: string, resourceGroup: string): Network {
   };
 }
 
-function networkOf({ id, subnets }: ExistingNetwork): Network {
-  const [{ name, securityGroup, routeTable }] = [...subnets.values()] as [ExistingSubnet];
+/** Internal Services have addresses of the first subnet that the settings name, as a private API has. */
+function networkOf({ id, subnets }: ExistingNetwork, { nodeSubnets }: Settings): Network {
+  const { name, securityGroup, routeTable } = subnets.get(keyOf(nodeSubnets[0]!))!;
   return {
     virtualNetwork: placeOf(id),
     subnet: name,

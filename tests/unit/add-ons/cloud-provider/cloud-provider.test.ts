@@ -78,7 +78,10 @@ describe("CloudConfig", () => {
       id: `${there}/virtualNetworks/spoke`,
       subnets: new Map([["nodes", subnet]]),
     } as unknown as ExistingNetwork;
-    const change = { resourceGroup: "platform", tags: { costCenter: "4711" } };
+    const change = {
+      ...{ resourceGroup: "platform", nodeSubnets: ["nodes"] },
+      tags: { costCenter: "4711" },
+    };
     const tagsIn = async (network?: ExistingNetwork) => {
       const { recorder } = await build(change, undefined, undefined, network);
       const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
@@ -88,6 +91,33 @@ describe("CloudConfig", () => {
 
     expect(await tagsIn()).toEqual(["costCenter", "zoned-stack"]);
     expect(await tagsIn(spoke)).toEqual(["costCenter"]);
+  });
+
+  it("has internal balancers in the first subnet that the settings name, whichever Azure names first", async () => {
+    const inNetwork = (path: string) =>
+      `/subscriptions/subscription/resourceGroups/network/providers/Microsoft.Network/${path}`;
+    const subnets = ["a", "b", "c"].map((name) => ({
+      ...{ id: inNetwork(`virtualNetworks/spoke/subnets/${name}`), name, ranges: [], free: 100 },
+      ...{ delegations: [], permissions: [], routeTable: inNetwork(`routeTables/of-${name}`) },
+      securityGroup: inNetwork("networkSecurityGroups/guard"),
+    }));
+    const nodeSubnets = ["C", "a", "b"].map((name) =>
+      inNetwork(`virtualNetworks/spoke/subnets/${name}`),
+    );
+    const { recorder } = await build({ nodeSubnets }, undefined, undefined, {
+      ...{ id: inNetwork("virtualNetworks/spoke"), location: "westeurope", ranges: [] },
+      ...{ dnsServers: [], permissions: [], unreadable: [] },
+      ...{ rules: new Map(), routes: new Map(), egress: new Map(), groupTags: new Map() },
+      subnets: new Map(subnets.map((one) => [one.id.toLowerCase(), one])),
+    });
+
+    const { inputs } = await recorder.object("Secret", "azure-cloud-provider");
+
+    const text = Buffer.from(revealed(inputs.data)["cloud-config"], "base64").toString();
+    expect(JSON.parse(text)).toMatchObject({
+      ...{ vnetName: "spoke", vnetResourceGroup: "network", securityGroupName: "guard" },
+      ...{ subnetName: "c", routeTableName: "of-c" },
+    });
   });
 
   it("tells what reads it that it changed, without telling what it says", async () => {
