@@ -1,3 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import {
   type Clients,
@@ -12,6 +15,7 @@ import {
   succeeded,
   unchanged,
 } from "../../../tools/lab/local-cloud";
+import { useOwnPrograms } from "../../../tools/local-azure/machines/own-programs";
 
 jest.setTimeout(900_000);
 
@@ -31,7 +35,7 @@ async function makeNetwork({ network }: Clients): Promise<void> {
   const guard = await network.networkSecurityGroups.beginCreateOrUpdateAndWait(
     theirs,
     "guard",
-    { location },
+    { location, tags: { costCenter: "theirs" } },
     soon,
   );
   const address = await network.publicIPAddresses.beginCreateOrUpdateAndWait(
@@ -85,7 +89,7 @@ describe("a cluster on what exists already", () => {
   let before: Record<string, unknown>;
 
   beforeAll(async () => {
-    cloud = await LocalCloud.start("local", settings);
+    cloud = await LocalCloud.start("local", settings, useOwnPrograms);
     clients = cloud.sdks();
     await clients.resources.resourceGroups.createOrUpdate(theirs, { location });
     // Another region, which an identity serves as well.
@@ -209,7 +213,45 @@ describe("a cluster on what exists already", () => {
     expect(assigned.map((id) => id.toLowerCase()).sort()).toEqual([
       "networksecuritygroups/guard",
       "virtualnetworks/spoke",
+      "virtualnetworks/spoke/subnets/nodes",
     ]);
+  });
+
+  it("lets Azure's cloud controller manager expose Services there by these rights, and leaves others' tags", async () => {
+    const guard = async () => {
+      const { securityRules, tags } = await clients.network.networkSecurityGroups.get(
+        theirs,
+        "guard",
+      );
+      return { rules: securityRules!.map(({ name }) => name), tags };
+    };
+    const asked = await guard();
+    const names = ["web", "inner"];
+    const address = "jsonpath={.status.loadBalancer.ingress[0].ip}";
+    const file = join(cloud.state, "services.json");
+    const services = names.map((name) => ({
+      ...{ apiVersion: "v1", kind: "Service" },
+      metadata: {
+        name,
+        annotations: {
+          "service.beta.kubernetes.io/azure-load-balancer-internal": `${name === "inner"}`,
+        },
+      },
+      spec: { type: "LoadBalancer", ports: [{ port: 80 }] },
+    }));
+    writeFileSync(file, JSON.stringify({ apiVersion: "v1", kind: "List", items: services }));
+    await cloud.kubectl("apply", "--filename", file);
+    for (const name of names) {
+      await cloud.kubectl("wait", `service/${name}`, "--for", address, "--timeout", "300s");
+    }
+
+    const exposed = await guard();
+    expect(exposed.rules.length).toBeGreaterThan(asked.rules.length);
+    expect(exposed.tags).toEqual(asked.tags);
+    expect(await cloud.kubectl("get", "service/inner", "--output", address)).toMatch(/^10\.1\.1\./);
+
+    await cloud.kubectl("delete", "service", ...names);
+    expect(await guard()).toEqual(asked);
   });
 
   it("changes to the identity of others in place, and takes its own away with its rights", async () => {
