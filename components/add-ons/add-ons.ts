@@ -48,7 +48,7 @@ export interface AddOnsArgs {
    * What needs the identity runs on control planes, and its second replica on the second of them.
    */
   readonly controlPlaneJoins: readonly pulumi.Resource[];
-  /** Ends of all joins. What runs on every machine is awaited after them. */
+  /** Ends of all joins. What runs in the cluster is awaited after them. */
   readonly joins: readonly pulumi.Resource[];
   /** What this update records of each machine, by its name. */
   readonly machineRecords: ReadonlyMap<string, { readonly bootstrapRequestedAt: string }>;
@@ -72,7 +72,7 @@ export class AddOns extends pulumi.ComponentResource {
       parent: this,
       dependsOn: exists ? [...joins] : [initial!],
     });
-    const awaited: (NodeAddOns | KubeProxy | DiskDriver | Reboots)[] = [nodeAddOns, kubeProxy];
+    const awaited: (pulumi.Resource & Pick<NodeAddOns, "targets">)[] = [nodeAddOns, kubeProxy];
 
     if (settings.cloudProvider || settings.diskDriver) {
       const cloudConfig = new CloudConfig("cloud-config", args, atOnce);
@@ -82,10 +82,12 @@ export class AddOns extends pulumi.ComponentResource {
         ? { tenantId: args.tenantId, clientId, resourceManagerEndpoint }
         : undefined;
       if (settings.cloudProvider) {
-        new CloudControllerManager(
-          "cloud-controller-manager",
-          { ...args, cloudConfig, login },
-          onControlPlanes,
+        awaited.push(
+          new CloudControllerManager(
+            "cloud-controller-manager",
+            { ...args, cloudConfig, login },
+            onControlPlanes,
+          ),
         );
       }
       if (settings.diskDriver) {
@@ -106,10 +108,12 @@ export class AddOns extends pulumi.ComponentResource {
     }
     if (settings.metricsServer) {
       // A kubelet has a certificate that can be verified when its machine's step has ended.
-      new MetricsServer("metrics-server", args, {
-        parent: this,
-        dependsOn: [nodeAddOns, ...joins],
-      });
+      awaited.push(
+        new MetricsServer("metrics-server", args, {
+          parent: this,
+          dependsOn: [nodeAddOns, ...joins],
+        }),
+      );
     }
     if (settings.reboots) {
       awaited.push(

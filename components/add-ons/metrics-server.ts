@@ -12,6 +12,7 @@ import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { skipAwait } from "./objects";
 import { spread, tolerations } from "./pods";
+import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "metrics-server";
 const namespace = "kube-system";
@@ -27,6 +28,9 @@ const clusterAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 export interface MetricsServerArgs {
   readonly settings: Parameters<typeof machinesOf>[0];
   readonly certificates: Pick<Certificates, "cluster">;
+  readonly initialization: { readonly id: string };
+  /** Secret. */
+  readonly kubeconfig: pulumi.Input<string>;
 }
 
 /**
@@ -39,16 +43,20 @@ export interface MetricsServerArgs {
  * @see https://github.com/kubernetes-sigs/metrics-server#requirements
  */
 export class MetricsServer extends pulumi.ComponentResource {
+  /** What to await once all machines are what they shall be. */
+  readonly targets: readonly RollOutTarget[];
+
   constructor(
     resourceName: string,
     args: MetricsServerArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:MetricsServer", resourceName, {}, opts);
-    const { settings, certificates } = args;
+    const { settings, certificates, initialization, kubeconfig } = args;
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const metadata = { name, namespace, labels };
+    const unawaited = { ...metadata, annotations: { [skipAwait]: "true" } };
     const subjects = subjectsOf(metadata);
     const roleOf = (role: string, kind = "ClusterRole") => ({ apiGroup: rbac, kind, name: role });
 
@@ -124,7 +132,7 @@ export class MetricsServer extends pulumi.ComponentResource {
       `${resourceName}-service`,
       {
         // Its Deployment is waited for.
-        metadata: { ...metadata, annotations: { [skipAwait]: "true" } },
+        metadata: unawaited,
         spec: {
           selector: labels,
           ports: [{ name: "https", port: 443, targetPort: "https", appProtocol: "https" }],
@@ -138,17 +146,21 @@ export class MetricsServer extends pulumi.ComponentResource {
       child,
     );
 
+    const spec = {
+      replicas: Math.min(2, machinesOf(settings).length),
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: podSpec(labels) },
+    };
     const deployment = new Deployment(
       `${resourceName}-deployment`,
-      {
-        metadata,
-        spec: {
-          replicas: Math.min(2, machinesOf(settings).length),
-          selector: { matchLabels: labels },
-          template: { metadata: { labels }, spec: podSpec(labels) },
-        },
-      },
+      { metadata: unawaited, spec },
       { ...child, dependsOn: [account, ...rights, delegator, reader, secret] },
+    );
+    this.targets = [{ kind: "Deployment", namespace, name, spec }];
+    const rollOut = new RollOut(
+      `${resourceName}-roll-out`,
+      { targets: this.targets, runs: [initialization.id], kubeconfig },
+      { ...child, dependsOn: [deployment] },
     );
     new APIService(
       `${resourceName}-api`,
@@ -163,7 +175,7 @@ export class MetricsServer extends pulumi.ComponentResource {
           versionPriority: 100,
         },
       },
-      { ...child, dependsOn: [service, deployment] },
+      { ...child, dependsOn: [service, rollOut] },
     );
     this.registerOutputs();
   }

@@ -14,7 +14,7 @@ export interface ManifestObject {
   readonly metadata: {
     readonly name: string;
     readonly namespace?: string;
-    annotations?: Record<string, string>;
+    readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly spec?: unknown;
 }
@@ -119,12 +119,19 @@ export function objectIn<Shape>(
   return found as unknown as Shape;
 }
 
-/** Lets an update go on as soon as the object is applied, instead of when its pods are ready. */
-export function withoutWaiting(object: ManifestObject): void {
-  object.metadata.annotations = { ...object.metadata.annotations, [skipAwait]: "true" };
-}
-
+/** Lets an update go on as soon as a workload is applied; {@link RollOut} waits for its pods. */
 export const skipAwait = "pulumi.com/skipAwait";
+
+const withoutWaiting = (object: ManifestObject): ManifestObject => ({
+  ...object,
+  metadata: {
+    ...object.metadata,
+    annotations: { ...object.metadata.annotations, [skipAwait]: "true" },
+  },
+});
+
+export const isWorkload = ({ kind }: ManifestObject): boolean =>
+  kind === "DaemonSet" || kind === "Deployment";
 
 /**
  * Makes a resource of each object, called `<prefix>/<kind>/<name>`.
@@ -148,9 +155,12 @@ export function applyObjects(
     }
     return Kind(`${prefix}/${object.kind}/${object.metadata.name}`, object, options);
   };
-  const runs = ({ kind }: ManifestObject) => kind === "DaemonSet" || kind === "Deployment";
-  const needed = objects.filter((object) => !runs(object)).map((object) => make(object, opts));
+  const needed = objects
+    .filter((object) => !isWorkload(object))
+    .map((object) => make(object, opts));
   const afterNeeded = needed.length > 0 ? { ...opts, dependsOn: needed } : opts;
-  const running = objects.filter(runs).map((object) => make(object, afterNeeded));
+  const running = objects
+    .filter(isWorkload)
+    .map((object) => make(withoutWaiting(object), afterNeeded));
   return [...needed, ...running];
 }

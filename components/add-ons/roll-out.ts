@@ -4,7 +4,7 @@ import type { RolledOut } from "../cluster/roll-out";
 import { digest } from "../digest";
 import { ManifestObject } from "./objects";
 
-/** Something that was applied before it could run, and is awaited later. */
+/** Something that was applied without waiting, and is awaited later. */
 export interface RollOutTarget extends RolledOut {
   /** As it was applied. It is awaited again when this changes. */
   readonly spec: unknown;
@@ -28,8 +28,9 @@ export interface RollOutArgs {
 /**
  * Ends when every target's pods are ready, on all machines that are.
  *
- * The Kubernetes provider would wait for machines that are off, dead or about to be removed too, and
- * for ten minutes however many there are; so whatever runs on every machine is applied without waiting.
+ * The one wait of this program for what runs in the cluster. The Kubernetes provider would wait for machines that
+ * are off, dead or about to be removed too, and for ten minutes however many there are; so every workload is
+ * applied without waiting.
  * Written without a closure, which would put a copy of the code into the state.
  */
 export class RollOut extends pulumi.CustomResource {
@@ -37,7 +38,8 @@ export class RollOut extends pulumi.CustomResource {
     const { targets, runs, kubeconfig } = args;
     const props = {
       targets: targets.map(({ spec: _, ...target }) => target),
-      awaitedFor: digest([targets, [...runs].sort()]),
+      // A specification has values of other resources in it.
+      awaitedFor: pulumi.output([targets, [...runs].sort()]).apply(digest),
       kubeconfig,
       __provider:
         'exports.handler = () => require(process.cwd() + "/components/add-ons/roll-out-provider.cjs");',

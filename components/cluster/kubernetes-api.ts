@@ -7,17 +7,27 @@ import { proxyTo } from "../settings/shell-proxy";
 
 const secondsPerRequest = 20;
 
-interface Condition {
+export interface Condition {
   readonly type: string;
   readonly status: string;
+  readonly reason?: string;
   readonly message?: string;
   readonly lastTransitionTime?: string;
 }
 
-interface ContainerStatus {
+interface Terminated {
+  readonly exitCode: number;
+  readonly message?: string;
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly ready: boolean;
   readonly state?: {
-    readonly terminated?: { readonly exitCode: number; readonly message?: string };
+    readonly waiting?: { readonly reason?: string; readonly message?: string };
+    readonly terminated?: Terminated;
   };
+  readonly lastState?: { readonly terminated?: Terminated };
 }
 
 /** What this program reads of the objects that it asks for. */

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { retryTransient } from "./drain";
-import { type KubernetesApi, readyCondition, withApi } from "./kubernetes-api";
+import { type Condition, type KubernetesApi, readyCondition, withApi } from "./kubernetes-api";
+import { unreadyPods } from "./unready-pods";
 
 /** Something whose pods are replaced one after another. */
 export interface RolledOut {
@@ -16,7 +17,15 @@ interface Live {
     readonly replicas?: number;
     readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
   };
-  readonly status?: Readonly<Record<string, number | undefined>>;
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberAvailable?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly conditions?: readonly Condition[];
+  };
 }
 
 /** Of one target: how many pods there are to be, are of its newest version, and are available. */
@@ -27,6 +36,8 @@ interface Progress {
   readonly wanted: number;
   readonly updated: number;
   readonly available: number;
+  /** Why no pod of it can be made at all, as the API server says it. */
+  readonly refusal?: string;
 }
 
 const pollMilliseconds = 2000;
@@ -45,7 +56,7 @@ const joinMilliseconds = 60_000;
  *
  * There is no limit but that of standing still: pods are replaced node by node, on however many nodes.
  *
- * @throws Error that says what has stood still
+ * @throws Error that says what has stood still, and why its pods are not ready
  */
 export const awaitRollOuts = (
   kubeconfig: string,
@@ -70,7 +81,9 @@ export const awaitRollOuts = (
         furthest = done;
         since = Date.now();
       }
-      if (Date.now() - since > patienceMilliseconds) throw new Error(standstillText(lacks));
+      if (Date.now() - since > patienceMilliseconds) {
+        throw new Error(await standstillText(api, lacks, silent));
+      }
       await pause(pollMilliseconds);
     }
   });
@@ -81,21 +94,18 @@ async function progressOf(api: KubernetesApi, target: RolledOut): Promise<Progre
   const { metadata, spec, status = {} } = JSON.parse(await api.get(path)) as Live;
   const [wanted, updated, available] =
     kind === "DaemonSet"
-      ? [
-          status["desiredNumberScheduled"],
-          status["updatedNumberScheduled"],
-          status["numberAvailable"],
-        ]
-      : [spec.replicas, status["updatedReplicas"], status["availableReplicas"]];
+      ? [status.desiredNumberScheduled, status.updatedNumberScheduled, status.numberAvailable]
+      : [spec.replicas, status.updatedReplicas, status.availableReplicas];
   return {
     target,
     selector: Object.entries(spec.selector.matchLabels)
       .map(([key, value]) => `${key}=${value}`)
       .join(),
-    isSeen: (status["observedGeneration"] ?? 0) >= metadata.generation,
+    isSeen: (status.observedGeneration ?? 0) >= metadata.generation,
     wanted: wanted ?? 0,
     updated: updated ?? 0,
     available: available ?? 0,
+    refusal: status.conditions?.find(({ type }) => type === "ReplicaFailure")?.message,
   };
 }
 
@@ -121,14 +131,22 @@ const silentText = (names: readonly string[]): string =>
   `pods on ${names.join(", ")} were not waited for, since the Node is not Ready: ` +
   "a DaemonSet that this update changes goes on when it is Ready again or gone";
 
-const standstillText = (lacks: readonly Progress[]): string =>
-  lacks
-    .map(({ target, selector, wanted, updated, available }) => {
-      const { kind, namespace, name } = target;
-      return (
-        `${kind} ${namespace}/${name} has stood still for ${standstillMinutes} minutes: expected ${wanted} pods, ` +
-        `got ${updated} of its newest version, and ${available} available. See why by ` +
-        `kubectl --namespace ${namespace} describe pods --selector ${selector}, then run pulumi up again, which waits for it again`
-      );
-    })
-    .join("\n");
+async function standstillText(
+  api: KubernetesApi,
+  lacks: readonly Progress[],
+  silent: readonly string[],
+): Promise<string> {
+  const texts = lacks.map(async ({ target, selector, wanted, updated, available, refusal }) => {
+    const { kind, namespace, name } = target;
+    // A help only: the text is as true without them.
+    const unready = await unreadyPods(api, namespace, selector, silent).catch(() => []);
+    const reasons = [...(refusal === undefined ? [] : [refusal]), ...unready];
+    return (
+      `${kind} ${namespace}/${name} has stood still for ${standstillMinutes} minutes: expected ${wanted} pods, ` +
+      `got ${updated} of its newest version, and ${available} available` +
+      (reasons.length > 0 ? `:\n${reasons.map((reason) => `  - ${reason}\n`).join("")}` : ". ") +
+      `See why by kubectl --namespace ${namespace} describe pods --selector ${selector}, then run pulumi up again, which waits for it again`
+    );
+  });
+  return (await Promise.all(texts)).join("\n");
+}

@@ -9,9 +9,11 @@ import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import { proxyEnv } from "./proxy-env";
+import { skipAwait } from "../objects";
 import { loginParts, type ServiceAccountLogin } from "../service-account-login";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
+import { RollOutTarget } from "../roll-out";
 
 const name = "cloud-controller-manager";
 const namespace = "kube-system";
@@ -32,6 +34,9 @@ export interface CloudControllerManagerArgs {
  * VXLAN needs none.
  */
 export class CloudControllerManager extends pulumi.ComponentResource {
+  /** What to await once all machines have joined. */
+  readonly targets: readonly RollOutTarget[];
+
   constructor(
     resourceName: string,
     args: CloudControllerManagerArgs,
@@ -60,94 +65,93 @@ export class CloudControllerManager extends pulumi.ComponentResource {
       child,
     );
 
-    new Deployment(
-      `${resourceName}-deployment`,
-      {
-        metadata,
+    const spec = {
+      replicas: replicas(settings),
+      selector: { matchLabels: labels },
+      strategy,
+      template: {
+        metadata: { labels, annotations: { "zoned/cloud-config": cloudConfig.digest } },
         spec: {
-          replicas: replicas(settings),
-          selector: { matchLabels: labels },
-          strategy,
-          template: {
-            metadata: { labels, annotations: { "zoned/cloud-config": cloudConfig.digest } },
-            spec: {
-              hostNetwork: true,
-              nodeSelector,
-              tolerations: [
-                ...tolerations,
-                // A machine is not ready while its pod network is not, and this one needs none.
-                { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoSchedule" },
+          hostNetwork: true,
+          nodeSelector,
+          tolerations: [
+            ...tolerations,
+            // A machine is not ready while its pod network is not, and this one needs none.
+            { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoSchedule" },
+          ],
+          affinity: {
+            podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: apart(labels) },
+          },
+          topologySpreadConstraints: spread(labels),
+          priorityClassName: "system-cluster-critical",
+          serviceAccountName: name,
+          containers: [
+            {
+              name,
+              image: cloudProviderImages(settings.kubernetesVersion).controllerManager,
+              command: [name],
+              args: [
+                "--cloud-provider=azure",
+                `--cloud-config=/etc/azure/${cloudConfigSecret.key}`,
+                `--cluster-name=${settings.clusterName}`,
+                `--cluster-cidr=${settings.podCidr}`,
+                // The node manager does this one's work on each machine.
+                "--controllers=*,-cloud-node",
+                "--allocate-node-cidrs=false",
+                "--configure-cloud-routes=false",
+                "--leader-elect=true",
+                "--bind-address=127.0.0.1",
+                `--secure-port=${port}`,
+                "--v=2",
               ],
-              affinity: {
-                podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: apart(labels) },
+              env: [
+                ...apiServerEnv(apiServer),
+                ...proxyEnv(settings, apiServer.name),
+                ...login.env,
+              ],
+              ports: [{ name: "https", containerPort: port, hostPort: port }],
+              livenessProbe: {
+                httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
+                initialDelaySeconds: 20,
+                timeoutSeconds: 5,
               },
-              topologySpreadConstraints: spread(labels),
-              priorityClassName: "system-cluster-critical",
-              serviceAccountName: name,
-              containers: [
-                {
-                  name,
-                  image: cloudProviderImages(settings.kubernetesVersion).controllerManager,
-                  command: [name],
-                  args: [
-                    "--cloud-provider=azure",
-                    `--cloud-config=/etc/azure/${cloudConfigSecret.key}`,
-                    `--cluster-name=${settings.clusterName}`,
-                    `--cluster-cidr=${settings.podCidr}`,
-                    // The node manager does this one's work on each machine.
-                    "--controllers=*,-cloud-node",
-                    "--allocate-node-cidrs=false",
-                    "--configure-cloud-routes=false",
-                    "--leader-elect=true",
-                    "--bind-address=127.0.0.1",
-                    `--secure-port=${port}`,
-                    "--v=2",
-                  ],
-                  env: [
-                    ...apiServerEnv(apiServer),
-                    ...proxyEnv(settings, apiServer.name),
-                    ...login.env,
-                  ],
-                  ports: [{ name: "https", containerPort: port, hostPort: port }],
-                  livenessProbe: {
-                    httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
-                    initialDelaySeconds: 20,
-                    timeoutSeconds: 5,
-                  },
-                  // It answers before it has asked Azure anything, and ends when Azure does not honour
-                  // its rights yet. Longer than its leader's lease, for which it waits when it begins
-                  // again.
-                  readinessProbe: {
-                    httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
-                    initialDelaySeconds: 30,
-                    timeoutSeconds: 5,
-                  },
-                  resources: {
-                    requests: { cpu: "100m", memory: "128Mi" },
-                    limits: { memory: "2Gi" },
-                  },
-                  volumeMounts: [
-                    { name: "cloud-config", mountPath: "/etc/azure", readOnly: true },
-                    { name: "certificates", mountPath: "/etc/ssl", readOnly: true },
-                    ...login.volumeMounts,
-                  ],
-                },
-              ],
-              volumes: [
-                {
-                  name: "cloud-config",
-                  // Upstream chooses the user of the image; a Secret's files are root's.
-                  secret: { secretName: cloudConfigSecret.name, defaultMode: 0o444 },
-                },
-                { name: "certificates", hostPath: { path: "/etc/ssl", type: "Directory" } },
-                ...login.volumes,
+              // It answers before it has asked Azure anything, and ends when Azure does not honour
+              // its rights yet. Longer than its leader's lease, for which it waits when it begins
+              // again.
+              readinessProbe: {
+                httpGet: { host: "127.0.0.1", path: "/healthz", port, scheme: "HTTPS" },
+                initialDelaySeconds: 30,
+                timeoutSeconds: 5,
+              },
+              resources: {
+                requests: { cpu: "100m", memory: "128Mi" },
+                limits: { memory: "2Gi" },
+              },
+              volumeMounts: [
+                { name: "cloud-config", mountPath: "/etc/azure", readOnly: true },
+                { name: "certificates", mountPath: "/etc/ssl", readOnly: true },
+                ...login.volumeMounts,
               ],
             },
-          },
+          ],
+          volumes: [
+            {
+              name: "cloud-config",
+              // Upstream chooses the user of the image; a Secret's files are root's.
+              secret: { secretName: cloudConfigSecret.name, defaultMode: 0o444 },
+            },
+            { name: "certificates", hostPath: { path: "/etc/ssl", type: "Directory" } },
+            ...login.volumes,
+          ],
         },
       },
+    };
+    new Deployment(
+      `${resourceName}-deployment`,
+      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
       { ...child, dependsOn: [cloudConfig, account, ...rights, reader] },
     );
+    this.targets = [{ kind: "Deployment", namespace, name, spec }];
     this.registerOutputs();
   }
 }

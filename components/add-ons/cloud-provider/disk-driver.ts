@@ -10,10 +10,10 @@ import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";
 import {
   applyObjects,
+  isWorkload,
   ManifestObject,
   objectIn,
   parseObjects,
-  withoutWaiting,
   Workload,
 } from "../objects";
 import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
@@ -53,7 +53,7 @@ export interface DiskDriverArgs {
  * the identity is.
  */
 export class DiskDriver extends pulumi.ComponentResource {
-  /** What runs on every machine, to be awaited once all have joined. */
+  /** What to await once all machines have joined. */
   readonly targets: readonly RollOutTarget[];
 
   constructor(name: string, args: DiskDriverArgs, opts?: pulumi.ComponentResourceOptions) {
@@ -68,8 +68,6 @@ export class DiskDriver extends pulumi.ComponentResource {
     placeSnapshotController(objects);
     narrowSecrets(objects);
     letHoldSnapshots(objects);
-    const onEveryNode = objects.filter(({ kind }) => kind === "DaemonSet");
-    onEveryNode.forEach(withoutWaiting);
     for (const [kind, workload] of [
       ["Deployment", "csi-azuredisk-controller"],
       ["DaemonSet", "csi-azuredisk-node"],
@@ -83,7 +81,7 @@ export class DiskDriver extends pulumi.ComponentResource {
       apiServer.name,
     );
     logIn(objectIn<Workload>(objects, "Deployment", "csi-azuredisk-controller"), args.login);
-    this.targets = onEveryNode.map(targetOf);
+    this.targets = objects.filter(isWorkload).map(targetOf);
 
     const isDefinition = ({ kind }: ManifestObject) => kind === "CustomResourceDefinition";
     // They stay when the driver goes: with a definition all its objects would go, and those that the

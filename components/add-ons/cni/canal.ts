@@ -4,7 +4,7 @@ import { portRange } from "../../settings/rules/argument-types";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
 import { netConf, podMtu } from "./flannel";
-import { applyObjects, objectIn, parseObjects, withoutWaiting, Workload } from "../objects";
+import { applyObjects, isWorkload, objectIn, parseObjects, Workload } from "../objects";
 import { RollOutTarget, targetOf } from "../roll-out";
 
 export interface CanalArgs {
@@ -16,8 +16,7 @@ export interface CanalArgs {
 /**
  * Canal: flannel carries the pods' packets, Calico enforces network policies.
  *
- * Upstream's manifest, with the pod range and MTU of this cluster. It is applied without waiting,
- * since no machine is ready, and most have not joined, until it runs.
+ * Upstream's manifest, with the pod range and MTU of this cluster.
  */
 export class Canal extends pulumi.ComponentResource {
   /** What to await once there are machines for it to run on. */
@@ -50,10 +49,8 @@ export class Canal extends pulumi.ComponentResource {
       node?.env?.push({ name: "FELIX_KUBENODEPORTRANGES", value: nodePorts.join(":") });
     }
 
-    const running = objects.filter(({ kind }) => kind === "DaemonSet" || kind === "Deployment");
-    running.forEach(withoutWaiting);
     applyObjects(name, objects, { parent: this, dependsOn: opts?.dependsOn });
-    this.targets = running.map(targetOf);
+    this.targets = objects.filter(isWorkload).map(targetOf);
     this.registerOutputs();
   }
 }

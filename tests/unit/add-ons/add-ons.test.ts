@@ -248,12 +248,15 @@ describe("the roll-out", () => {
   const awaitedFor = async (change: Change) =>
     (await rollOut(change)).found.inputs.awaitedFor as string;
 
-  it("is awaited at the end, for all that runs on every machine", async () => {
+  it("is awaited at the end, for all that runs in the cluster", async () => {
     const { found, targets, workerJoin } = await rollOut({
       settings: { reboots: { days: ["sun"], from: "02:00", to: "05:00" } },
     });
 
-    expect(targets).toEqual(["kube-flannel-ds", "cloud-node-manager", "kube-proxy", "kured"]);
+    expect(targets).toEqual([
+      ...["kube-flannel-ds", "cloud-node-manager", "kube-proxy", "cloud-controller-manager"],
+      "kured",
+    ]);
     expect(await dependenciesOf(found)).toContain(workerJoin);
   });
 
@@ -267,30 +270,36 @@ describe("the roll-out", () => {
     });
   });
 
-  itWith(
-    [...manifests.canal, ...manifests.diskDriver],
-    "is left to it alone: the provider would wait for machines that are off, dead or leaving",
-    async (texts) => {
-      const { recorder } = await build({
-        settings: {
-          ...{ cni: "canal", diskDriver: true },
-          reboots: { days: ["sun"], from: "02:00", to: "05:00" },
-        },
-        manifests: texts,
-      });
+  describe.each([
+    { cni: "canal" as const, network: ["calico-kube-controllers", "canal"] },
+    { cni: "flannel" as const, network: ["kube-flannel-ds"] },
+  ])("of a cluster with $cni", ({ cni, network }) => {
+    itWith(
+      [...manifests.canal, ...manifests.diskDriver],
+      "is the one wait: the provider would wait for machines that are off, dead or leaving",
+      async (texts) => {
+        const reboots = { days: ["sun"], from: "02:00", to: "05:00" };
+        const { recorder, targets } = await rollOut({
+          settings: { cni, diskDriver: true, metricsServer: true, reboots },
+          manifests: texts,
+        });
 
-      const onEveryMachine = (await recorder.objects()).filter(
-        ({ inputs }) => inputs.kind === "DaemonSet",
-      );
+        const workloads = (await recorder.objects()).filter(({ inputs }) =>
+          ["DaemonSet", "Deployment"].includes(inputs.kind),
+        );
 
-      expect(onEveryMachine.map(({ inputs }) => inputs.metadata.name).sort()).toEqual([
-        ...["canal", "cloud-node-manager", "csi-azuredisk-node", "kube-proxy", "kured"],
-      ]);
-      for (const { inputs } of onEveryMachine) {
-        expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
-      }
-    },
-  );
+        const controllers = ["csi-azuredisk-controller", "csi-snapshot-controller"];
+        const onMachines = ["cloud-node-manager", "csi-azuredisk-node", "kube-proxy", "kured"];
+        const all = [...network, ...controllers, ...onMachines];
+        const expected = [...all, "cloud-controller-manager", "metrics-server"].sort();
+        expect(workloads.map(({ inputs }) => inputs.metadata.name).sort()).toEqual(expected);
+        expect([...targets].sort()).toEqual(expected);
+        for (const { inputs } of workloads) {
+          expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
+        }
+      },
+    );
+  });
 
   it("knows the administrator's kubeconfig, as a secret", async () => {
     const { found } = await rollOut({});
@@ -298,20 +307,17 @@ describe("the roll-out", () => {
     expect(Object.keys(found.inputs.kubeconfig)).toContain("value");
   });
 
-  itWith(
-    manifests.diskDriver,
-    "is awaited for the disk driver on every machine, and only then",
-    async (texts) => {
-      const { found, targets } = await rollOut({
-        settings: { diskDriver: true },
-        manifests: texts,
-      });
+  itWith(manifests.diskDriver, "comes after all that it awaits was applied", async (texts) => {
+    const { found } = await rollOut({
+      settings: { diskDriver: true, metricsServer: true },
+      manifests: texts,
+    });
 
-      expect(targets).toContain("csi-azuredisk-node");
-      const waitsFor = (await dependenciesOf(found)).map((one) => one.constructor.name);
-      expect(waitsFor).toContain("DiskDriver");
-    },
-  );
+    const waitsFor = (await dependenciesOf(found)).map((one) => one.constructor.name);
+    for (const component of ["CloudControllerManager", "DiskDriver", "MetricsServer"]) {
+      expect(waitsFor).toContain(component);
+    }
+  });
 
   it("is awaited again for another machine or another specification, and else is not", async () => {
     const first = await awaitedFor({});
@@ -321,6 +327,8 @@ describe("the roll-out", () => {
       { runs: { a: "1", b: "2" } },
       { apiName: "other.example" },
       { settings: { proxyMode: "nftables" as const } },
+      // In azure.json, whose hash pods carry: an output.
+      { settings: { tags: { team: "platform" } } },
     ]) {
       expect(await awaitedFor(change)).not.toBe(first);
     }

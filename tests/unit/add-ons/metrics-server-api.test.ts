@@ -174,7 +174,12 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
     });
     const opts = { transformations: [recorder.watch] };
     const certificates = new Certificates("pki", firstKeys, opts);
-    new MetricsServer("metrics-server", { settings: validSettings, certificates }, opts);
+    const initialization = { id: "1-then" };
+    new MetricsServer(
+      "metrics-server",
+      { settings: validSettings, certificates, initialization, kubeconfig: "k" },
+      opts,
+    );
     return (await recorder.objects()).map(({ inputs }) => plain(inputs));
   };
 

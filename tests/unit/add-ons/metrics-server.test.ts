@@ -1,3 +1,5 @@
+import * as pulumi from "@pulumi/pulumi";
+
 import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
 import { only } from "../../../components/kubeadm/rotation";
@@ -14,7 +16,12 @@ async function build(change: Partial<typeof validSettings> = {}, cas = only(1)) 
   const opts = { transformations: [recorder.watch] };
   const settings = { ...validSettings, ...change };
   const certificates = new Certificates("pki", { ...firstKeys, cas }, opts);
-  new MetricsServer("metrics-server", { settings, certificates }, opts);
+  const initialization = { id: "1-then" };
+  new MetricsServer(
+    "metrics-server",
+    { settings, certificates, initialization, kubeconfig: pulumi.secret("k") },
+    opts,
+  );
   const find = async (type: string, name: string) =>
     (await recorder.of(type)).find((one) => one.name === name)!.inputs;
   const inputs = async (kind: string, name: string) => (await recorder.object(kind, name)).inputs;
@@ -74,10 +81,15 @@ describe("metrics-server", () => {
       await recorder.object("APIService", "v1beta1.metrics.k8s.io"),
     );
 
-    const behind = ["Deployment", "Service"].map((kind) =>
-      recorder.object(kind, "metrics-server").then(({ resource }) => resource),
+    const rollOut = await recorder.only("pulumi-nodejs:dynamic/zoned:RollOut");
+    const [service, deployment] = await Promise.all(
+      ["Service", "Deployment"].map((kind) => recorder.object(kind, "metrics-server")),
     );
-    expect(waits).toEqual(expect.arrayContaining(await Promise.all(behind)));
+    expect(waits).toEqual(expect.arrayContaining([service!.resource, rollOut.resource]));
+    expect(rollOut.inputs.targets).toEqual([
+      { kind: "Deployment", namespace: "kube-system", name: "metrics-server" },
+    ]);
+    expect(await dependenciesOf(rollOut)).toContain(deployment!.resource);
   });
 
   it("starts when it has its rights and its certificate", async () => {

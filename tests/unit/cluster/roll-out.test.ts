@@ -10,7 +10,8 @@ type Status = Readonly<Record<string, number>>;
 
 /** Of each look at it the next one; the last one stays. */
 let daemonSet: Status[];
-let deployment: Status;
+let deployment: object;
+let pods: readonly object[];
 let nodes: { readonly name: string; readonly status: string; readonly since?: string }[];
 let generation: number;
 
@@ -36,8 +37,9 @@ beforeAll(async () => {
       spec: { replicas: 1, selector },
       status: { observedGeneration: 1, ...status },
     };
+    const lists = url.endsWith("/nodes") ? items : url.includes("/pods") ? pods : undefined;
     response.writeHead(200, { date: new Date(now).toUTCString() });
-    response.end(JSON.stringify(url.endsWith("/nodes") ? { items } : workload));
+    response.end(JSON.stringify(lists ? { items: lists } : workload));
   }));
 });
 afterAll(() => close());
@@ -46,6 +48,7 @@ beforeEach(() => {
   generation = 1;
   daemonSet = [everybody];
   deployment = { updatedReplicas: 1, availableReplicas: 1 };
+  pods = [];
   nodes = ["cp-1", "workers-1", "workers-2"].map((name) => ({ name, status: "True" }));
   jest.spyOn(console, "error").mockImplementation((text) => void said.push(text));
 });
@@ -127,6 +130,87 @@ it("waits for a Deployment whatever machine is off: its pods go elsewhere", asyn
   await expect(wait()).rejects.toThrow(
     /^Deployment kube-system\/controllers .*expected 1 pods, got 1 of its newest version, and 0 available\. See why by kubectl --namespace kube-system describe pods --selector k8s-app=canal/,
   );
+});
+
+const pod = (status: object, nodeName?: string) => ({
+  metadata: { name: "one" },
+  spec: { nodeName },
+  status: { phase: "Running", ...status },
+});
+const container = (state: object, more: object = {}) => ({
+  name: "c",
+  ready: false,
+  state,
+  ...more,
+});
+const waiting = (reason: string, more: object = {}) => container({ waiting: { reason, ...more } });
+const crashed = { lastState: { terminated: { exitCode: 3 } } };
+const initialized = container({ terminated: { exitCode: 0 } });
+
+it.each<[string, object]>([
+  [
+    "pod one: Pending; Unschedulable: 0/3 nodes are available",
+    pod({
+      phase: "Pending",
+      conditions: [
+        {
+          ...{ type: "PodScheduled", status: "False" },
+          ...{ reason: "Unschedulable", message: "0/3 nodes are available" },
+        },
+      ],
+    }),
+  ],
+  [
+    "pod one on cp-1: Pending; container c: ErrImagePull: not found",
+    pod(
+      { phase: "Pending", containerStatuses: [waiting("ErrImagePull", { message: "not found" })] },
+      "cp-1",
+    ),
+  ],
+  [
+    "pod one on cp-1: Running; container c: CrashLoopBackOff, last exit code 3",
+    pod(
+      {
+        initContainerStatuses: [initialized],
+        containerStatuses: [{ ...waiting("CrashLoopBackOff"), ...crashed }],
+      },
+      "cp-1",
+    ),
+  ],
+  [
+    "pod one on cp-1: Running; container c: last exit code 1",
+    pod({ containerStatuses: [container({ terminated: { exitCode: 1 } })] }, "cp-1"),
+  ],
+  [
+    "pod one on cp-1: Running; container c: not ready",
+    pod({ containerStatuses: [container({ running: {} })] }, "cp-1"),
+  ],
+])("names a pod that is not ready, and why: %s", async (reason, one) => {
+  deployment = { updatedReplicas: 1 };
+  const ready = pod({ conditions: [{ type: "Ready", status: "True" }] }, "workers-1");
+  silent("workers-2");
+  pods = [ready, one, pod({}, "workers-2")];
+
+  await expect(wait()).rejects.toThrow(
+    `got 1 of its newest version, and 0 available:\n  - ${reason}\nSee why by kubectl`,
+  );
+  expect(asked).toContain("/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dcanal");
+});
+
+it("names three pods, and how many more there are", async () => {
+  deployment = { updatedReplicas: 1 };
+  pods = Array(5).fill(pod({}, "cp-1"));
+
+  await expect(wait()).rejects.toThrow(
+    /available:\n(  - pod one on cp-1: Running\n){3}  - and 2 more pods that are not ready\nSee why/,
+  );
+});
+
+it("says why the API server takes no pod of a Deployment", async () => {
+  const message = 'pods "one" is forbidden: exceeded quota';
+  deployment = { conditions: [{ type: "ReplicaFailure", status: "True", message }] };
+
+  await expect(wait()).rejects.toThrow(`0 available:\n  - ${message}\n`);
 });
 
 it("goes on for as many machines as there are, as long as one more pod is there from time to time", async () => {

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 
-import { Unready } from "../protocol/failures";
 import {
   CheckRequest,
   CheckResult,
@@ -17,9 +16,7 @@ import {
 import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
 import { Resolve } from "./api/client";
-import { diagnosis } from "./await/diagnosis";
-import { readinessRuleOf, timeoutOf } from "./await/readiness";
-import { kindOfType, marked, partsOfId, stateOf, text, titleOf } from "./objects";
+import { kindOfType, marked, partsOfId, stateOf, text } from "./objects";
 import { Context, created, managerOf, previewed, relinquished, updated } from "./operations/apply";
 import { checkConfig, checked, diffConfig } from "./operations/check";
 import { deleted } from "./operations/delete";
@@ -74,14 +71,8 @@ export class KubernetesProvider implements ResourceProvider {
     if (!live) {
       return undefined;
     }
-    const now = stateOf(live, managerOf(state));
     const drifted = marked(pruned(live, inputs) as Properties);
-    const problem = await readinessRuleOf(inputs)?.(live, cluster.replicaSets);
-    if (problem !== undefined) {
-      const why = await diagnosis(cluster.client, live);
-      throw new Unready(id, now, drifted, [`${titleOf(live)} is not ready: ${problem}`, ...why]);
-    }
-    return { id, state: now, inputs: drifted };
+    return { id, state: stateOf(live, managerOf(state)), inputs: drifted };
   }
 
   async update(request: UpdateRequest): Promise<Properties> {
@@ -111,7 +102,7 @@ export class KubernetesProvider implements ResourceProvider {
       } else {
         await deleted(cluster, object, inputs, {
           signal,
-          timeoutSeconds: timeoutOf(timeoutSeconds),
+          timeoutSeconds,
           progress: (why) => this.engine.progress(urn, why),
         });
       }

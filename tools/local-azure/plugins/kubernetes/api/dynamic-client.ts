@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Properties, Value } from "../../protocol/values";
 import { pathOf } from "../kinds";
-import { at, items } from "../objects";
+import { at } from "../objects";
 import { Access, Client, Refused, Resolve, Unreachable } from "./client";
 import { kubeconfigOf } from "../../../machines/simulated/api";
 
@@ -83,18 +83,6 @@ export class DynamicClient {
       body: { ...object, metadata: { ...(object.metadata as Properties), resourceVersion } },
     });
   }
-
-  /** Those of a namespace; none where the server does not list them. */
-  readonly replicaSets = async (namespace: string): Promise<Properties[]> => {
-    try {
-      const { items: all } = await this.client.get(
-        `/apis/apps/v1/namespaces/${namespace}/replicasets`,
-      );
-      return items(all);
-    } catch {
-      return [];
-    }
-  };
 
   /**
    * Replaces the record of who manages which fields, unless the object has changed since it was

@@ -5,8 +5,6 @@ import { CreateRequest, EngineLog, UpdateRequest } from "../../protocol/protocol
 import { isProperties, Properties, Value } from "../../protocol/values";
 import { Refused } from "../api/client";
 import { DynamicClient } from "../api/dynamic-client";
-import { diagnosis } from "../await/diagnosis";
-import { awaited, readinessRuleOf, timeoutOf } from "../await/readiness";
 import {
   at,
   bodyOf,
@@ -33,7 +31,7 @@ interface Created {
   readonly state: Properties;
 }
 
-/** Applies an object, whether or not there is one, and waits until it is ready. */
+/** Applies an object, whether or not there is one. */
 export async function created(context: Context, request: CreateRequest): Promise<Created> {
   const { cluster, engine } = context;
   const { urn, inputs, signal } = request;
@@ -48,7 +46,7 @@ export async function created(context: Context, request: CreateRequest): Promise
     .catch((error: unknown) => {
       throw explained(error, body, "created");
     });
-  return ready(context, request, live, inputs, manager);
+  return { id: idOf(live), state: stateOf(live, manager) };
 }
 
 /** The state that a create would lead to, from a dry run; the inputs where there can be none. */
@@ -84,10 +82,7 @@ async function dryRunApply({ cluster }: Context, body: Properties, manager: stri
   }
 }
 
-/**
- * Applies the new inputs of an object and waits until it is ready; in a preview, returns what the
- * object would become.
- */
+/** Applies the new inputs of an object; in a preview, returns what the object would become. */
 export async function updated(context: Context, request: UpdateRequest): Promise<Properties> {
   const { cluster } = context;
   const { state, news, preview, signal } = request;
@@ -102,11 +97,8 @@ export async function updated(context: Context, request: UpdateRequest): Promise
     );
   }
   try {
-    const live = await changed(context, request, before, manager);
-    if (preview) return stateOf(live, manager);
-    return (await ready(context, request, live, news, manager)).state;
+    return stateOf(await changed(context, request, before, manager), manager);
   } catch (error) {
-    if (error instanceof Unready) throw error;
     if (preview && error instanceof Refused && error.code === 403) return marked(news);
     const reason = explained(error, body, "updated") as Error;
     const live = preview ? undefined : await cluster.find(body).catch(() => undefined);
@@ -196,40 +188,4 @@ export async function relinquished(
   const { namespace, name } = metadata as Properties;
   const identity = namespace ? { namespace, name } : { name };
   await cluster.apply({ apiVersion, kind, metadata: identity }, { manager, force: false });
-}
-
-async function ready(
-  { cluster, engine }: Context,
-  request: CreateRequest | UpdateRequest,
-  live: Properties,
-  inputs: Properties,
-  manager: string,
-): Promise<Created> {
-  const id = idOf(live);
-  const rule = readinessRuleOf(inputs);
-  if (!rule) {
-    return { id, state: stateOf(live, manager) };
-  }
-  const title = titleOf(live);
-  const { object, problem } = await awaited(live, {
-    read: async () => {
-      const found = await cluster.find(live, request.signal);
-      if (!found) {
-        throw new Error("it was deleted");
-      }
-      return found;
-    },
-    rule: async (found) => rule(found, cluster.replicaSets),
-    timeoutSeconds: timeoutOf(request.timeoutSeconds),
-    signal: request.signal,
-    progress: (why) => engine.progress(request.urn, why && `waiting for ${title}: ${why}`),
-  });
-  if (problem !== undefined) {
-    const reasons = [
-      `${title} exists, but is not ready: ${problem}`,
-      ...(await diagnosis(cluster.client, object)),
-    ];
-    throw new Unready(id, stateOf(object, manager), marked(inputs), reasons);
-  }
-  return { id, state: stateOf(object, manager) };
 }

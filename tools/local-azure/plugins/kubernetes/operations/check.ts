@@ -40,6 +40,9 @@ const officialAnnotations: readonly string[] = [
   "waitFor",
 ];
 
+/** Whose readiness the official plugin knows; of the kinds in kinds.ts, these alone are awaited by it. */
+const awaitedKinds: readonly string[] = ["DaemonSet", "Deployment", "Service"];
+
 function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {
   const kind = text(inputs.kind);
   const failures: Failure[] = [];
@@ -51,10 +54,10 @@ function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {
         : "only the official plugin makes up a name: give metadata.name",
     });
   }
-  if (!isPatch && kind === "Service" && annotation(inputs, "skipAwait") !== "true") {
+  if (awaitedKinds.includes(kind) && annotation(inputs, "skipAwait") !== "true") {
     failures.push({
       property: "kind",
-      reason: "only the official plugin knows when a Service is ready",
+      reason: `only the official plugin knows when a ${kind} is ready: annotate it with pulumi.com/skipAwait`,
     });
   }
   for (const key of officialAnnotations.filter((one) => annotation(inputs, one) !== "")) {

@@ -1,14 +1,24 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { Properties } from "../../protocol/values";
+import { Unreachable } from "../api/client";
 import { DynamicClient, isMissing } from "../api/dynamic-client";
 import { annotation, at, items, text, titleOf } from "../objects";
-import { awaited } from "../await/readiness";
 
 /** For these kinds, the annotation skipAwait holds for deletion too. */
 const deletedWithoutWaiting = ["DaemonSet", "Deployment", "Namespace"];
 
+const firstPauseMs = 50;
+const longestPauseMs = 1000;
+/** Shorter waits are not reported. */
+const quietMs = 1000;
+const defaultTimeoutSeconds = 600;
+
 interface Deleting {
   readonly signal: AbortSignal;
+  /** Of customTimeouts; 0 where there are none. */
   readonly timeoutSeconds: number;
+  /** Gets what holds it back when it takes a while, and an empty text when that is over. */
   readonly progress: (why: string) => void;
 }
 
@@ -30,7 +40,7 @@ export async function deleted(
   cluster: DynamicClient,
   object: Properties,
   inputs: Properties,
-  { signal, timeoutSeconds, progress }: Deleting,
+  deleting: Deleting,
 ): Promise<void> {
   try {
     await cluster.remove(object);
@@ -42,24 +52,40 @@ export async function deleted(
   }
   const skips =
     annotation(inputs, "skipAwait") === "true" && deletedWithoutWaiting.includes(text(object.kind));
-  const before = skips ? undefined : await cluster.find(object, signal);
-  if (!before) {
-    return;
+  const before = skips ? undefined : await cluster.find(object, deleting.signal);
+  if (before) await gone(cluster, before, deleting);
+}
+
+/** The pauses grow, since most are gone at once and some take minutes. */
+async function gone(
+  cluster: DynamicClient,
+  before: Properties,
+  { signal, timeoutSeconds, progress }: Deleting,
+): Promise<void> {
+  const title = titleOf(before);
+  const start = Date.now();
+  const limit = timeoutSeconds || defaultTimeoutSeconds;
+  const failed = (why: string) => new Error(`${title} is being deleted, but not gone: ${why}`);
+  let held = heldBy(before);
+  let reported = "";
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
+    if (Date.now() > start + limit * 1000) throw failed(`${held} after ${limit} seconds`);
+    if (held !== reported && Date.now() > start + quietMs) {
+      progress(`waiting for ${title} to go: ${held}`);
+      reported = held;
+    }
+    try {
+      await pause(pauseMs, undefined, { signal });
+      const found = await cluster.find(before, signal);
+      // One that was made anew under the same name is another.
+      if (!found || at(found, "metadata", "uid") !== at(before, "metadata", "uid")) break;
+      held = heldBy(found);
+    } catch (error) {
+      // An API server that restarts in the meantime is back soon.
+      if (error instanceof Unreachable && !signal.aborted) continue;
+      const why = signal.aborted ? "the run was interrupted" : (error as Error).message;
+      throw failed(`${held}, and then ${why}`);
+    }
   }
-  const uid = at(before, "metadata", "uid");
-  const gone = {};
-  const { problem } = await awaited(before, {
-    // One that was made anew under the same name is another.
-    read: async () => {
-      const found = await cluster.find(object, signal);
-      return found && at(found, "metadata", "uid") === uid ? found : gone;
-    },
-    rule: async (found) => (found === gone ? undefined : heldBy(found)),
-    timeoutSeconds,
-    signal,
-    progress: (why) => progress(why && `waiting for ${titleOf(object)} to go: ${why}`),
-  });
-  if (problem !== undefined) {
-    throw new Error(`${titleOf(object)} is being deleted, but not gone: ${problem}`);
-  }
+  if (reported !== "") progress("");
 }

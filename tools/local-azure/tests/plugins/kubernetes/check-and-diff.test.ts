@@ -66,12 +66,16 @@ it.each([
     news: { metadata: { generateName: "a-" } },
     says: "only the official plugin makes up a name: give metadata.name",
   },
-  {
-    problem: "a Service that it would have to wait for",
-    type: "kubernetes:core/v1:Service",
-    news: { metadata: { name: "a" } },
-    says: "only the official plugin knows when a Service is ready",
-  },
+  ...["core/v1:Service", "apps/v1:Deployment", "apps/v1:DaemonSet", "apps/v1:DaemonSetPatch"].map(
+    (type) => ({
+      problem: `a ${type} that it would have to wait for`,
+      type: `kubernetes:${type}`,
+      news: { metadata: { name: "a" } },
+      says: expect.stringMatching(
+        /^only the official plugin knows when a (Service|Deployment|DaemonSet) is ready: .*skipAwait/,
+      ),
+    }),
+  ),
   {
     problem: "an annotation that it does not know",
     type: configMap,

@@ -235,23 +235,6 @@ it("updates by force under the field manager of the state, and changes nothing i
   ]);
 });
 
-it("keeps an object that does not get ready, with the reasons", async () => {
-  const inputs = { ...configMap(), apiVersion: "apps/v1", kind: "DaemonSet" };
-
-  const creation = created(context, {
-    ...creating("kubernetes:apps/v1:DaemonSet", inputs),
-    timeoutSeconds: 0.05,
-  });
-
-  await expect(creation).rejects.toMatchObject({
-    id: "here/it",
-    state: inputs,
-    reasons: [
-      "DaemonSet here/it exists, but is not ready: its controller has not counted its nodes yet after 0.05 seconds",
-    ],
-  });
-});
-
 it("waits for a kind whose definition is not served yet", async () => {
   const path = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/it";
   let asked = 0;
