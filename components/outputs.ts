@@ -14,7 +14,6 @@ import { pastKeys } from "./plan/encryption-keys";
 import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs, previousOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
-import { proxyDigest } from "./plan/proxy-roll-out";
 import { zoneLabelOf } from "./settings/topology";
 
 /** The outputs of a stack, grouped by who needs it. */
@@ -47,7 +46,6 @@ export function outputsOf(
     pastEncryptionKeys: encryptionKeys === undefined ? pastKeys(before) : undefined,
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
-    kubeProxy: proxyDigest(plan.settings),
     diskDriver: plan.settings.diskDriver ? true : undefined,
     storageClasses: plan.diskClasses.map(({ name }) => name),
     tags: Object.keys(plan.settings.tags),

@@ -45,8 +45,6 @@ export interface PreviousOutputs {
   readonly apiAddress?: string;
   /** Hash of what the API's balancer is. */
   readonly balancer?: string;
-  /** Hash of what kube-proxy runs with; see proxy-roll-out.ts. */
-  readonly kubeProxy?: string;
   /** Whether it has Azure's disk driver. */
   readonly diskDriver?: true;
   /** Names of those that were made, also where Azure offers their disks no longer. */

@@ -24,7 +24,6 @@ import type { Initialization } from "./initialization";
 import { hasLeft, type PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
 import { privateApiWarnings } from "./private-api";
-import { proxyRollOutProblems } from "./proxy-roll-out";
 import { refuse } from "./refuse";
 import { unfinishedJoinProblems } from "./unfinished-joins";
 import { checkSnapshot } from "./wanted-snapshot";
@@ -171,11 +170,8 @@ async function check(observed: Observed, decision: Decision) {
     kubeconfig,
     now,
   };
-  const retained = namesOf(decision.retained);
-  const proxyArgs = { settings, changes, retained, kubeconfig, now, previous: current };
   const deallocated = await getDeallocations(resized, azure.machines, settings, connection);
   const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
-  const proxyProblems = isStopped ? [] : await proxyRollOutProblems(proxyArgs);
   // What is not well is not asked for its version or its members.
   const isWell = !isStopped && gate.problems.length === 0;
   const etcdProblems = isWell
@@ -191,13 +187,7 @@ async function check(observed: Observed, decision: Decision) {
   });
   const snapshot = await checkSnapshot({ settings, initialization, kubeconfig, now });
   return {
-    problems: [
-      ...decision.problems,
-      ...gate.problems,
-      ...etcdProblems,
-      ...snapshot.problems,
-      ...proxyProblems,
-    ],
+    problems: [...decision.problems, ...gate.problems, ...etcdProblems, ...snapshot.problems],
     deallocated,
     repairFirst: gate.repairFirst,
     warnings: [...initialization.warnings, ...snapshot.warnings, ...decision.warnings, ...reach],

@@ -131,7 +131,6 @@ it("remembers the cluster once every step has ended, and not before", async () =
     controlPlanes: 1,
     apiAddress: "10.1.1.30",
     balancer: expect.stringMatching(/^[0-9a-f]{16}$/),
-    kubeProxy: expect.stringMatching(/^[0-9a-f]{16}$/),
     encryptionKeys: { keys: [1, 2], rewritten: false, past: [] },
     cas: { keys: [3, 1], rewritten: true, past: [2] },
     serviceAccountKeys: { keys: [4, 5], rewritten: false, past: [] },

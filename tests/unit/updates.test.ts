@@ -60,15 +60,13 @@ interface Next {
   readonly change?: Values;
   /** Of Azure. */
   readonly before?: Partial<Before>;
-  /** Whether the API answers, of a cluster in which there is no Node. */
-  readonly hasApi?: boolean;
   /** What the next plan says, or is, only because of the output. */
   readonly says: (cluster: any) => RegExp;
 }
 
 /** The next plan as a text: what it says or why it is refused, and what it has decided. */
 async function nextPlan(
-  { change, before, hasApi = false }: Next,
+  { change, before }: Next,
   from: Update,
   outputs: Readonly<Record<string, unknown>>,
 ): Promise<string> {
@@ -77,7 +75,7 @@ async function nextPlan(
     {
       requests: from.requests,
       ...before,
-      outputs: { ...outputs, kubeconfig: hasApi ? api.kubeconfig : undefined },
+      outputs: { ...outputs, kubeconfig: undefined },
     },
   );
   if (plan === undefined) return says;
@@ -121,11 +119,6 @@ const readers: Readonly<Record<string, Next>> = {
   "cluster.serviceAccountKeys": { says: () => /accounts 5$/m },
   "cluster.tags": { says: () => /tags of before team$/m },
   "cluster.ownEncryption": { says: () => /encrypted with the keys of that configuration/ },
-  "cluster.kubeProxy": {
-    change: { proxyMode: "nftables" },
-    hasApi: true,
-    says: () => /this change replaces kube-proxy machine by machine/,
-  },
   "cluster.storageClasses": {
     before: { withoutDisks: /_LRS$|_ZRS$/ },
     // What is left out is said once, by the first update.
@@ -298,7 +291,7 @@ it("asks the living API through apiProxy", async () => {
   });
   const apiProxy = `http://127.0.0.1:${await listen(proxy)}`;
 
-  await planned({ ...ours, proxyMode: "nftables", apiProxy }, withApi());
+  await planned({ ...ours, apiProxy }, withApi());
 
   proxy.close();
   expect(asked[0]).toMatch(/^localhost:\d+$/);
