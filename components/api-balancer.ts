@@ -19,7 +19,7 @@ export interface ApiBalancerArgs {
   /** Of a private API. */
   readonly apiAddress?: string;
   /** What the last update left; undefined before the first one. */
-  readonly previous?: { readonly balancer?: string };
+  readonly previous?: { readonly balancer: string };
   readonly shown: Shown;
 }
 

@@ -36,17 +36,17 @@ export const diskClasses = (zones: readonly string[]): DiskClass[] =>
  * The StorageClasses of the settings whose disks Azure offers this subscription, and those that the
  * cluster has already: claims name them, and what Azure restricts for a time would take them away.
  *
- * @param previous outputs of this cluster. One that does not say which classes there are has all.
+ * @param previous outputs of this cluster
  */
 export function planDiskClasses(
   { storageClasses, zones, location }: Pick<Settings, "storageClasses" | "zones" | "location">,
   { skus }: Pick<Offers, "skus">,
-  previous: { readonly storageClasses?: readonly string[] } | undefined,
+  previous: { readonly storageClasses: readonly string[] } | undefined,
 ): { readonly made: readonly DiskClass[]; readonly leftOut: readonly DiskClass[] } {
   const all = storageClasses ? diskClasses(zones) : [];
-  const had = previous && (previous.storageClasses ?? all.map(({ name }) => name));
   const isMade = ({ name, skuName, zone }: DiskClass): boolean =>
-    had?.includes(name) === true || isDiskOffered(skus, { location, skuName, zone });
+    previous?.storageClasses.includes(name) === true ||
+    isDiskOffered(skus, { location, skuName, zone });
   return { made: all.filter(isMade), leftOut: all.filter((one) => !isMade(one)) };
 }
 

@@ -32,10 +32,7 @@ interface PlannedCas {
 export function planCas(args: CasArgs): PlannedCas {
   const { settings, id, azure, previous } = args;
   const wanted = settings.caGeneration;
-  const now =
-    previous === undefined
-      ? (beganWith(id, azure, "cas") ?? only(wanted))
-      : (previous.cas ?? only(1));
+  const now = previous?.cas ?? beganWith(id, azure, "cas") ?? only(wanted);
   const why = whyNot(args);
   if (why !== undefined) return { cas: now, message: heldText(now, wanted, why) };
   const next = nextKeys(now, wanted);

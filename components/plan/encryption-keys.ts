@@ -57,7 +57,7 @@ export function planEncryptionKeys({
     return { encryptionKeys: keys, message };
   }
   if (previous.ownEncryption && wanted !== 0) return { problem: returningProblem() };
-  // A cluster that was made before this program encrypted Secrets remembers nothing of them.
+  // With a configuration of the operator's own it has none.
   const now = previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys);
   if (previous.initialization !== id) {
     const keys = restoredKeys(now);

@@ -29,10 +29,10 @@ export interface PreviousOutputs {
   readonly settings: FixedSettings;
   /** What every control plane has; nothing where the operator has a configuration of their own. */
   readonly encryptionKeys?: RotationState;
-  /** The CAs that every machine has; the first ones alone where there is nothing. */
-  readonly cas?: RotationState;
-  /** The keys of service accounts that every control plane has; the first one alone where there is nothing. */
-  readonly serviceAccountKeys?: ServiceAccountKeys;
+  /** The CAs that every machine has. */
+  readonly cas: RotationState;
+  /** The keys of service accounts that every control plane has. */
+  readonly serviceAccountKeys: ServiceAccountKeys;
   /** The issuers of service accounts' tokens that every control plane admits; kubeadm's alone where there is nothing. */
   readonly tokenIssuers?: readonly [string, ...string[]];
   /** Whether the cloud provider and the disk driver log in by tokens of their service accounts. */
@@ -44,13 +44,13 @@ export interface PreviousOutputs {
   /** Of a private API. */
   readonly apiAddress?: string;
   /** Hash of what the API's balancer is. */
-  readonly balancer?: string;
+  readonly balancer: string;
   /** Whether it has Azure's disk driver. */
   readonly diskDriver?: true;
   /** Names of those that were made, also where Azure offers their disks no longer. */
-  readonly storageClasses?: readonly string[];
+  readonly storageClasses: readonly string[];
   /** Names of the tags that the settings gave every resource. */
-  readonly tags?: readonly string[];
+  readonly tags: readonly string[];
   /** By name of the VM. */
   readonly machines: Readonly<Record<string, MachineRecord>>;
 }

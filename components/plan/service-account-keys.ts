@@ -44,9 +44,7 @@ export function planServiceAccountKeys(args: ServiceAccountKeysArgs): PlannedSer
   const { settings, id, azure, previous, now } = args;
   const wanted = settings.serviceAccountKeyGeneration;
   const current =
-    previous === undefined
-      ? (beganWith(id, azure, "serviceAccountKeys") ?? only(wanted))
-      : (previous.serviceAccountKeys ?? only(1));
+    previous?.serviceAccountKeys ?? beganWith(id, azure, "serviceAccountKeys") ?? only(wanted);
   const why = whyNot(previous, id);
   if (why !== undefined)
     return { serviceAccountKeys: current, message: heldText(current, wanted, why) };

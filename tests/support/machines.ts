@@ -23,7 +23,7 @@ import { Settings } from "../../components/settings/settings";
 import { machinesOf } from "../../components/settings/topology";
 import { Workers } from "../../components/workers";
 import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
-import { validSettings, subscriptionId, specOf } from "./sample";
+import { alwaysLeft, validSettings, subscriptionId, specOf } from "./sample";
 
 export const vmType = "azure-native:compute:VirtualMachine";
 export const stepType = "azure-native:compute:VirtualMachineExtension";
@@ -127,6 +127,7 @@ export async function buildMachines({
       initialization: fresh.id,
       controlPlanes: remembered.length,
       settings: fixedSettings(settings),
+      ...alwaysLeft,
       machines: Object.fromEntries(remembered.map((name) => [name, order])),
     },
     spec: specOf(settings, {

@@ -112,6 +112,9 @@ export const machine: MachinePlan = {
 /** The keys that a cluster begins with. */
 export const firstKeys = { cas: only(1), serviceAccountKeys: only(1) };
 
+/** What every update leaves beside names, settings and machines, here of a cluster without tags and classes. */
+export const alwaysLeft = { ...firstKeys, balancer: "a hash", storageClasses: [], tags: [] };
+
 /** What members of a cluster with these agree on. */
 export const specOf = (
   settings: KubeadmSettings = validSettings,

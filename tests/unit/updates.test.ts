@@ -115,8 +115,16 @@ const readers: Readonly<Record<string, Next>> = {
   },
   "cluster.settings": { change: { serviceCidr: "10.112.0.0/12" }, says: () => /serviceCidr is/ },
   "cluster.encryptionKeys": { says: () => /Secrets 4,/ },
-  "cluster.cas": { says: () => /CAs 3$/m },
-  "cluster.serviceAccountKeys": { says: () => /accounts 5$/m },
+  "cluster.cas": {
+    ...isUntagged,
+    change: { caGeneration: 4, ...unasked },
+    says: () => /CAs 3,4$/m,
+  },
+  "cluster.serviceAccountKeys": {
+    ...isUntagged,
+    change: { serviceAccountKeyGeneration: 6, ...unasked },
+    says: () => /accounts 5,6$/m,
+  },
   "cluster.tags": { says: () => /tags of before team$/m },
   "cluster.ownEncryption": { says: () => /encrypted with the keys of that configuration/ },
   "cluster.storageClasses": {

@@ -20,9 +20,9 @@ export interface Expected {
   readonly issuer?: string;
   /** Missing where the operator sees to the encryption of Secrets. */
   readonly encryptionKeys?: RotationState;
-  /** Missing where they are the first ones. */
+  /** Missing until an update has ended well. */
   readonly cas?: RotationState;
-  /** The keys of service accounts that every control plane has; the first one alone where there is nothing. */
+  /** The keys of service accounts that every control plane has; missing until an update has ended well. */
   readonly serviceAccountKeys?: RotationState;
 }
 

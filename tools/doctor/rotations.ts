@@ -1,7 +1,7 @@
 import { nameOf as nameOfAuthority } from "../../components/kubeadm/certificate-authorities";
 import { nameOf as nameOfKey } from "../../components/kubeadm/encryption";
 import { nameOf as nameOfAccountsKey } from "../../components/kubeadm/service-account-keys";
-import { isRewriting, only, type RotationState } from "../../components/kubeadm/rotation";
+import { isRewriting, type RotationState } from "../../components/kubeadm/rotation";
 import { type Check, type Expected, problemIf } from "./check";
 
 /** What is said of one that is changed stage by stage: of the first of its keys, and of the others. */
@@ -47,7 +47,13 @@ const accounts: Words = {
 };
 
 /** Whether a change is under way, by what the last update that ended well left: once it has ended there is one alone. */
-function checked(state: RotationState, { name, nameOf, whose, fix, ...says }: Words): Check {
+function checked(
+  state: RotationState | undefined,
+  { name, nameOf, whose, fix, ...says }: Words,
+): Check {
+  if (state === undefined) {
+    return { name, saw: "", problems: [], notAsked: "the outputs name none" };
+  }
   const [first = "", ...others] = state.keys.map(nameOf);
   const stage = says[isRewriting(state) ? "after" : "before"](first, others.join(", "));
   return {
@@ -60,18 +66,13 @@ function checked(state: RotationState, { name, nameOf, whose, fix, ...says }: Wo
   };
 }
 
-export const certificateAuthorities = ({ cas = only(1) }: Expected): Check =>
-  checked(cas, authorities);
+export const certificateAuthorities = ({ cas }: Expected): Check => checked(cas, authorities);
 
-export const serviceAccountKey = ({ serviceAccountKeys = only(1) }: Expected): Check =>
+export const serviceAccountKey = ({ serviceAccountKeys }: Expected): Check =>
   checked(serviceAccountKeys, accounts);
 
 export function encryptionKeyGeneration({ encryptionKeys }: Expected): Check {
-  const { name } = encryption;
-  if (encryptionKeys === undefined) {
-    return { name, saw: "", problems: [], notAsked: "the outputs name none" };
-  }
   const check = checked(encryptionKeys, encryption);
-  const isNone = encryptionKeys.keys[0] === 0;
+  const isNone = encryptionKeys?.keys[0] === 0;
   return isNone ? { ...check, saw: "none, as encryptionKeyGeneration 0 says" } : check;
 }

@@ -60,12 +60,6 @@ it("asks no machine of an earlier initialization", () => {
   expect(keysWith(2, { machines })).toEqual({ encryptionKeys: only(2) });
 });
 
-it("begins with Secrets in clear where the cluster was made without a key", () => {
-  expect(
-    keysWith(1, { previous: { initialization: id } as PreviousOutputs }).encryptionKeys?.keys,
-  ).toEqual([0, 1]);
-});
-
 it("does no stage in an update that removes a control plane, which encrypts with the old key until then", () => {
   const remembered = { keys: [1, 2], rewritten: false, past: [] };
   const machines = { [machine.name]: vm("1 2"), "zoned-test-cp-2": vm("1 2") };

@@ -5,7 +5,7 @@ import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { MachineRecord } from "../../../components/machine/machine-record";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
-import { validSettings } from "../../support/sample";
+import { alwaysLeft, validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const id = "1-20260101T000000Z";
@@ -93,6 +93,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings, restore
           initialControlPlane: "the-remembered",
           settings: fixedSettings(validSettings),
           controlPlanes: had,
+          ...alwaysLeft,
           restoreFrom,
           machines: Object.fromEntries(
             Array.from({ length: had }, (_, index) => [`zoned-test-cp-${index + 1}`, remembered]),

@@ -20,7 +20,7 @@ import { machinesOf } from "../../../components/settings/topology";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
 import { order } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { subscriptionId, validSettings } from "../../support/sample";
+import { alwaysLeft, subscriptionId, validSettings } from "../../support/sample";
 import { listen } from "../../support/listen";
 
 const names = machinesOf(validSettings).map(({ name }) => name);
@@ -185,6 +185,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     initialization: "1-then",
     controlPlanes: 3,
     settings: fixedSettings(own),
+    ...alwaysLeft,
     machines: Object.fromEntries(
       names.map((name) => [name, { ...order, createdAt: "then", bootstrapRequestedAt: "then" }]),
     ),

@@ -13,7 +13,7 @@ const now = "2026-11-28T12:00:00.000Z";
 
 interface Scene extends Partial<Pick<ServiceAccountKeysArgs, "id" | "legacyTokens" | "now">> {
   readonly machines?: Readonly<Record<string, MachineState>>;
-  readonly remembered?: ServiceAccountKeys | "nothing of keys";
+  readonly remembered?: ServiceAccountKeys;
 }
 
 const planned = (serviceAccountKeyGeneration: number, scene: Scene = {}) =>
@@ -23,10 +23,7 @@ const planned = (serviceAccountKeyGeneration: number, scene: Scene = {}) =>
     azure: { machines: new Map(Object.entries(scene.machines ?? {})) },
     previous:
       scene.remembered &&
-      ({
-        initialization: id,
-        serviceAccountKeys: scene.remembered === "nothing of keys" ? undefined : scene.remembered,
-      } as PreviousOutputs),
+      ({ initialization: id, serviceAccountKeys: scene.remembered } as PreviousOutputs),
     legacyTokens: { secrets: [] },
     now,
     ...scene,
@@ -53,7 +50,7 @@ it("keeps what a cluster began with until an update has ended well", () => {
 });
 
 it("goes one stage an update, and remembers since when the new key signs", () => {
-  expect(planned(2, { remembered: "nothing of keys" }).serviceAccountKeys).toEqual(admitting);
+  expect(planned(2, { remembered: only(1) }).serviceAccountKeys).toEqual(admitting);
   expect(planned(2, { remembered: admitting })).toEqual({
     serviceAccountKeys: { keys: [2, 1], rewritten: true, past: [], signingSince: now },
     message: expect.stringMatching(/^this update has every token signed by service account key 2/),

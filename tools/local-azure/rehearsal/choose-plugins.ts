@@ -41,9 +41,7 @@ export async function choosePlugins(
   if (!["", "official", "stand-ins"].includes(asked)) {
     throw new UserError(`ZONED_PLUGINS is ${asked}, expected official or stand-ins`, 2);
   }
-  // Stacks that are older than the choice are of the stand-ins.
-  const isChosen = existsSync(pluginsFile(state)) || existsSync(join(state, "backend"));
-  const kept = isChosen ? pluginsOf(state) : undefined;
+  const kept = existsSync(pluginsFile(state)) ? pluginsOf(state) : undefined;
   if (kept !== undefined && asked !== "" && (asked === "official") !== kept.length > 0) {
     throw new UserError(
       `ZONED_PLUGINS is ${asked}, but ${state} was started with ${described(kept, tools)}, and what they keep in a stack's state differs: ` +

@@ -1,3 +1,4 @@
+import { only } from "../../../../components/kubeadm/rotation";
 import type { Expected } from "../../check";
 import type { ClusterState, KubeletState } from "../../cluster-state";
 import { serveKubernetesApi } from "../../../../tests/support/kubernetes-api";
@@ -23,7 +24,9 @@ export const threeByThree: Expected = {
   ),
   kubernetesVersion: "1.36.3",
   etcdBackups: "1h",
-  encryptionKeys: { keys: [1], rewritten: true, past: [] },
+  encryptionKeys: only(1),
+  cas: only(1),
+  serviceAccountKeys: only(1),
 };
 
 /** In whole seconds, as an HTTP date has it; certificates are made for the real time. */

@@ -63,11 +63,6 @@ it("takes stand-ins elsewhere, and says so and why", async () => {
 it.each([
   ["are asked for", async () => isThere(), "stand-ins"],
   ["began a folder", async () => (await choose(), isThere()), undefined],
-  [
-    "began a folder that has stacks and no choice",
-    async () => (isThere(), mkdirSync(join(state, "backend"))),
-    undefined,
-  ],
 ])("takes stand-ins where they %s, whatever there is", async (_, given, asked) => {
   await given();
 
