@@ -1,8 +1,9 @@
 import { heldText, stageText } from "../kubeadm/certificate-authorities";
-import { nextKeys, only, type RotationState } from "../kubeadm/rotation";
+import type { RotationState } from "../kubeadm/rotation";
 import type { AzureState } from "../azure/state";
 import { leavingMachines, type PreviousOutputs } from "./machine-changes";
-import { beganWith, leavingControlPlanes } from "./encryption-keys";
+import { leavingControlPlanes } from "./encryption-keys";
+import { planRotation } from "./rotation";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
@@ -25,24 +26,21 @@ interface PlannedCas {
   readonly message?: string;
 }
 
-/**
- * One stage towards the CA that the settings want, unless this update does something else to the
- * control plane: the last update that ended well says what every machine has.
- */
+/** One stage towards the CA that the settings want, unless this update does something else to the control plane. */
 export function planCas(args: CasArgs): PlannedCas {
-  const { settings, id, azure, previous } = args;
-  const wanted = settings.caGeneration;
-  const now = previous?.cas ?? beganWith(id, azure, "cas") ?? only(wanted);
-  const why = whyNot(args);
-  if (why !== undefined) return { cas: now, message: heldText(now, wanted, why) };
-  const next = nextKeys(now, wanted);
-  return { cas: next, message: stageText(now, next, wanted) };
+  const { keys: cas, message } = planRotation({
+    ...args,
+    what: "cas",
+    now: args.previous?.cas,
+    wanted: args.settings.caGeneration,
+    texts: { heldText, stageText },
+    whyNot: (previous) => whyNot(args, previous),
+  });
+  return { cas, message };
 }
 
-function whyNot(args: CasArgs): string | undefined {
-  const { settings, id, controlPlanes, workers, created, azure, previous } = args;
-  if (previous === undefined) return "no update of this cluster has ended well yet";
-  if (previous.initialization !== id) return "this update restores the cluster from a snapshot";
+function whyNot(args: CasArgs, previous: PreviousOutputs): string | undefined {
+  const { settings, id, controlPlanes, workers, created, azure } = args;
   const { kubernetesVersion } = settings;
   if (Object.values(previous.machines).some((one) => one.kubernetesVersion !== kubernetesVersion)) {
     return `this update upgrades Kubernetes to ${kubernetesVersion}`;

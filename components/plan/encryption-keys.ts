@@ -6,9 +6,10 @@ import {
   restoredKeys,
   stageText,
 } from "../kubeadm/encryption";
-import { keysOfTag, nextKeys, only, RotationState } from "../kubeadm/rotation";
+import { only, RotationState } from "../kubeadm/rotation";
 import { AzureState } from "../azure/state";
-import { isOfThisCluster, PreviousOutputs } from "./machine-changes";
+import { PreviousOutputs } from "./machine-changes";
+import { beganWith, planRotation } from "./rotation";
 import { entry, toRemove, toSet } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import { isControlPlaneName, MachinePlan } from "../settings/topology";
@@ -34,44 +35,34 @@ interface PlannedKeys {
 }
 
 /**
- * One stage towards the key that the settings want, if there can be one: until an update has ended well
- * nobody knows that all control planes have what the cluster began with, and a control plane that
- * leaves at the end of this update encrypts with the old key until then. What is restored from a snapshot
- * may be encrypted with any key that the cluster ever had.
+ * One stage towards the key that the settings want, unless a control plane leaves at the end of this update: it
+ * encrypts with the old key until then. What is restored from a snapshot may be encrypted with any key that the
+ * cluster ever had.
  */
-export function planEncryptionKeys({
-  settings,
-  id,
-  controlPlanes,
-  azure,
-  previous,
-}: KeysArgs): PlannedKeys {
+export function planEncryptionKeys(args: KeysArgs): PlannedKeys {
+  const { settings, id, azure, previous } = args;
   const { encryptionKeyGeneration: wanted, kubeadm } = settings;
-  const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
   if (!isOurs(kubeadm.apiServerExtraArgs)) {
+    const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
     return { problem: leavingProblem(previous?.encryptionKeys ?? began) };
   }
-  if (previous === undefined) {
-    const keys = began ?? only(wanted);
-    const message = heldText(keys, wanted, "no update of this cluster has ended well yet");
-    return { encryptionKeys: keys, message };
-  }
-  if (previous.ownEncryption && wanted !== 0) return { problem: returningProblem() };
+  if (previous?.ownEncryption && wanted !== 0) return { problem: returningProblem() };
   // With a configuration of the operator's own it has none.
-  const now = previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys);
-  if (previous.initialization !== id) {
+  const now = previous && (previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys));
+  if (now !== undefined && previous?.initialization !== id) {
     const keys = restoredKeys(now);
     return { encryptionKeys: keys, message: stageText(now, keys, wanted) };
   }
-  const leaving = leavingControlPlanes({ settings, controlPlanes, azure });
-  if (leaving.length > 0) {
-    return {
-      encryptionKeys: now,
-      message: heldText(now, wanted, `this update removes ${leaving.join(", ")}`),
-    };
-  }
-  const next = nextKeys(now, wanted);
-  return { encryptionKeys: next, message: stageText(now, next, wanted) };
+  const leaving = leavingControlPlanes(args);
+  const { keys, message } = planRotation({
+    ...args,
+    what: "encryptionKeys",
+    now,
+    wanted,
+    texts: { heldText, stageText },
+    whyNot: () => (leaving.length > 0 ? `this update removes ${leaving.join(", ")}` : undefined),
+  });
+  return { encryptionKeys: keys, message };
 }
 
 /** What is remembered of its keys while the operator has a configuration of their own. */
@@ -111,15 +102,3 @@ export const leavingControlPlanes = ({
     (name) =>
       isControlPlaneName(settings, name) && !controlPlanes.some((stays) => stays.name === name),
   );
-
-/** What the first control plane was given, whether or not its step ended well. */
-export function beganWith(
-  id: string,
-  { machines }: Pick<AzureState, "machines">,
-  what: "encryptionKeys" | "cas" | "serviceAccountKeys",
-): RotationState | undefined {
-  const tag = [...machines.values()].find(
-    (machine) => isOfThisCluster(id, machine) && machine.bootstrap?.[what] !== undefined,
-  )?.bootstrap?.[what];
-  return tag === undefined ? undefined : keysOfTag(tag);
-}

@@ -4,11 +4,11 @@ import {
   type ServiceAccountKeys,
   stageText,
 } from "../kubeadm/service-account-keys";
-import { isRewriting, nextKeys, only } from "../kubeadm/rotation";
+import { isRewriting } from "../kubeadm/rotation";
 import type { AzureState } from "../azure/state";
 import type { LegacyTokens } from "./legacy-tokens";
-import { beganWith } from "./encryption-keys";
 import type { PreviousOutputs } from "./machine-changes";
+import { planRotation } from "./rotation";
 import type { Settings } from "../settings/settings";
 
 /**
@@ -41,27 +41,22 @@ interface PlannedServiceAccountKeys {
  * admit each other's tokens, so that an update may make, remove or upgrade some meanwhile.
  */
 export function planServiceAccountKeys(args: ServiceAccountKeysArgs): PlannedServiceAccountKeys {
-  const { settings, id, azure, previous, now } = args;
-  const wanted = settings.serviceAccountKeyGeneration;
-  const current =
-    previous?.serviceAccountKeys ?? beganWith(id, azure, "serviceAccountKeys") ?? only(wanted);
-  const why = whyNot(previous, id);
-  if (why !== undefined)
-    return { serviceAccountKeys: current, message: heldText(current, wanted, why) };
-  const kept = isRewriting(current) ? keptText(current, args) : undefined;
-  if (kept !== undefined) return { serviceAccountKeys: current, message: kept };
-  const next = nextKeys(current, wanted);
-  return {
-    serviceAccountKeys: isRewriting(next) ? { ...next, signingSince: now } : next,
-    message: stageText(current, next, wanted),
-  };
-}
-
-function whyNot(previous: PreviousOutputs | undefined, id: string): string | undefined {
-  if (previous === undefined) return "no update of this cluster has ended well yet";
-  return previous.initialization === id
-    ? undefined
-    : "this update restores the cluster from a snapshot";
+  const { settings, previous, now } = args;
+  const current = previous?.serviceAccountKeys;
+  const { keys, message } = planRotation({
+    ...args,
+    what: "serviceAccountKeys",
+    now: current,
+    wanted: settings.serviceAccountKeyGeneration,
+    texts: { heldText, stageText },
+    whyNot: () => undefined,
+  });
+  if (isRewriting(keys)) return { serviceAccountKeys: { signingSince: now, ...keys }, message };
+  if (current === undefined || !isRewriting(current)) return { serviceAccountKeys: keys, message };
+  const kept = keptText(current, args);
+  return kept === undefined
+    ? { serviceAccountKeys: keys, message }
+    : { serviceAccountKeys: current, message: kept };
 }
 
 /** Why a key that signs no more has to stay: there are tokens of it. */
