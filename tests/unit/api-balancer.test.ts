@@ -162,17 +162,6 @@ it("names the pool that control plane machines join", async () => {
   expect(await valueOf(api.poolId)).toBe(`${balancerId}/backendAddressPools/control-plane`);
 });
 
-it("is gone when the resource group is gone, without a delete of its own", async () => {
-  const { recorder, resourceGroup } = await build();
-
-  const all = await recorder.all();
-  const parts = all.filter(({ type: one }) => one.startsWith("azure-native:network"));
-  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
-
-  expect(parts).toHaveLength(2);
-  expect(left.map(({ name }) => name)).toEqual([]);
-});
-
 it.each([true, false])("is what protect (%s) keeps in a group of others", async (protect) => {
   const recorder = await Recorder.start();
   const settings = { ...validSettings, resourceGroup: "platform", protect };

@@ -23,7 +23,7 @@ const build = async (change: Partial<Settings> = {}, existingNetwork?: ExistingN
     },
     { transformations: [recorder.watch] },
   );
-  return { recorder, resourceGroup, network };
+  return { recorder, network };
 };
 
 type Built = Awaited<ReturnType<typeof build>>;
@@ -291,15 +291,4 @@ it("changes one subnet and one rule at a time, as Azure does", async () => {
   expect(new Set(waitsFor.flat()).size).toBe(serial.length - 1);
   const links = waitsFor.flat().map((one) => serial.find(({ resource }) => resource === one));
   expect(links).not.toContain(undefined);
-});
-
-it("is gone when the resource group is gone, without a delete of its own", async () => {
-  const { recorder, resourceGroup } = withSsh;
-
-  const all = await recorder.all();
-  const parts = all.filter(({ type: one }) => one.startsWith("azure-native:network"));
-  const left = parts.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
-
-  expect(parts).toHaveLength(18);
-  expect(left.map(({ name }) => name)).toEqual([]);
 });

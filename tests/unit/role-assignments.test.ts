@@ -366,24 +366,6 @@ it("names its own roles so that no other cluster of the tenant has the same", as
   expect(new Set(roles.map(({ roleDefinitionId }) => roleDefinitionId)).size).toBe(6);
 });
 
-it("goes with the group where it lies in it, but for what a role of its own is assigned by", async () => {
-  const { recorder, resourceGroup } = await build();
-
-  const requests = (await recorder.all()).filter(({ type }) =>
-    /:(RoleAssignment|RoleDefinition|UserAssignedIdentity)$/.test(type),
-  );
-  const left = requests.filter(({ opts }) => opts.deletedWith !== resourceGroup.own);
-
-  expect(left.map(({ name }) => name).sort()).toEqual([
-    "identity-attaches-disks",
-    // Azure deletes no role that is assigned.
-    "identity-machines",
-    "identity-reads-providers",
-    "identity-zones",
-  ]);
-  expect(requests).toHaveLength(7);
-});
-
 it("hands its identity to machines and its client id to azure.json", async () => {
   const { identity } = await build();
 

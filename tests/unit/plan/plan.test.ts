@@ -237,12 +237,16 @@ describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) =>
     }
   });
 
-  it("lets every child of the resource group go with it, and nothing else", () => {
+  it("lets every child of the resource group go with it, a step with its VM, and nothing else", () => {
     // Roles are the subscription's, and Azure deletes none that is assigned.
     const goesByItself = /reads-providers|attaches-disks|identity-(zones|machines)$/;
-    for (const { type, name, opts } of azure(plan)) {
-      if (type.endsWith(":ResourceGroup")) continue;
-      expect([name, opts.deletedWith !== undefined]).toEqual([name, !goesByItself.test(name)]);
+    const group = plan.find(({ type }) => type.endsWith(":ResourceGroup"))!;
+    for (const { name, opts } of azure(plan).filter((one) => one !== group)) {
+      const goesWith =
+        opts.deletedWith && plan.find((one) => one.resource === opts.deletedWith)!.name;
+      const step = /^(.*)-bootstrap$/.exec(name);
+      const expected = goesByItself.test(name) ? undefined : step ? `${step[1]}-vm` : group.name;
+      expect([name, goesWith]).toEqual([name, expected]);
     }
   });
 
