@@ -40,8 +40,8 @@ async function build(
   );
   const args = { settings, apiServer, cloudConfig, login };
   new CloudControllerManager("cloud-controller-manager", args, opts);
-  const nodeManager = new CloudNodeManager("cloud-node-manager", args, opts);
-  return { recorder, cloudConfig, nodeManager };
+  new CloudNodeManager("cloud-node-manager", args, opts);
+  return { recorder, cloudConfig };
 }
 
 const controller = async (recorder: Recorder) =>
@@ -332,19 +332,6 @@ describe("CloudNodeManager", () => {
     expect(inputs.rules).toEqual([
       { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "patch", "update", "watch"] },
       { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },
-    ]);
-  });
-
-  it("is applied without waiting and awaited later", async () => {
-    const { recorder, nodeManager } = await build();
-
-    expect((await node(recorder)).metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
-    expect(nodeManager.targets).toEqual([
-      expect.objectContaining({
-        kind: "DaemonSet",
-        namespace: "kube-system",
-        name: "cloud-node-manager",
-      }),
     ]);
   });
 });

@@ -199,18 +199,6 @@ describe("Cni", () => {
     expect(cni.targets).toEqual([]);
   });
 
-  it("awaits flannel later", async () => {
-    const { cni } = await build({ cni: "flannel" });
-
-    expect(cni.targets).toEqual([
-      expect.objectContaining({
-        kind: "DaemonSet",
-        namespace: "kube-flannel",
-        name: "kube-flannel-ds",
-      }),
-    ]);
-  });
-
   itWith(
     manifests.canal,
     "applies Canal, and no flannel beside it, when that is the choice",
