@@ -46,18 +46,6 @@ describe("Canal", () => {
     );
   });
 
-  claim("is applied without waiting, since no machine is ready without it", async (texts) => {
-    const { recorder } = await build(texts);
-
-    for (const [kind, name] of [
-      ["DaemonSet", "canal"],
-      ["Deployment", "calico-kube-controllers"],
-    ] as const) {
-      const { inputs } = await recorder.object(kind, name);
-      expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
-    }
-  });
-
   claim("tells Calico the node ports when they are others than usual", async (texts) => {
     for (const range of ["20000-22767", "20000+2767"]) {
       const apiServerExtraArgs = { "service-node-port-range": range };

@@ -67,7 +67,6 @@ describe("Flannel", () => {
       hostNetwork: true,
       tolerations: [{ operator: "Exists" }],
     });
-    expect(inputs.metadata.annotations).toEqual({ "pulumi.com/skipAwait": "true" });
   });
 
   it("asks the API by its name, as kube-proxy's rules may not be there yet", async () => {
