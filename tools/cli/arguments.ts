@@ -1,10 +1,13 @@
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { isDeepStrictEqual, promisify } from "node:util";
 
-import { format } from "prettier";
-
+import {
+  argumentsOf,
+  type KnownArguments,
+  type KnownRelease,
+} from "../../components/settings/rules/known-arguments";
 import { minorOf } from "../../components/versions";
 import { environment, goProblem } from "../programs/builds";
 import { current, previousMinor, type Release } from "../programs/releases";
@@ -12,23 +15,20 @@ import { checkout } from "../shared/checkout";
 
 const modules = join(checkout, "tools/programs/modules");
 
-/** What one program takes on its command line, as `print.go` and `etcd.go` describe it. */
-type Arguments = Readonly<Record<string, unknown>>;
-
 const kubernetes = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 
-/** Runs Go files that are linked with a program's own packages. */
-async function ask(module: string, files: readonly string[]): Promise<Arguments> {
+/** What one program takes, by Go files that are linked with its own packages: `print.go`, `etcd.go`. */
+async function ask(module: string, files: readonly string[]): Promise<KnownArguments> {
   const words = ["run", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", ...files];
   const cwd = join(modules, module);
   const options = { cwd, env: environment(), maxBuffer: 64 << 20 };
   const { stdout } = await promisify(execFile)("go", words, options);
-  return JSON.parse(stdout) as Arguments;
+  return JSON.parse(stdout) as KnownArguments;
 }
 
 /** Flags, feature gates and known values of every program of a release that takes arguments. */
-async function argumentsOf({ sources }: Release): Promise<Record<string, Arguments>> {
-  const found: Record<string, Arguments> = {};
+async function ofRelease({ sources }: Release): Promise<Record<string, KnownArguments>> {
+  const found: Record<string, KnownArguments> = {};
   for (const program of kubernetes) {
     const files = ["print.go", `${program}.go`];
     found[program] = await ask(
@@ -40,6 +40,34 @@ async function argumentsOf({ sources }: Release): Promise<Record<string, Argumen
   return found;
 }
 
+/** The same with the gates of Kubernetes once: its programs are linked with the same packages. */
+function fold(found: Readonly<Record<string, KnownArguments>>): KnownRelease {
+  const featureGates = Object.assign({}, ...kubernetes.map((name) => found[name]!.featureGates));
+  const { dependencies } = found[kubernetes[0]!]!;
+  const own = kubernetes.map((name) => {
+    const { flags, values, featureGates: gates } = found[name]!;
+    const without = Object.keys(featureGates).filter((gate) => !(gate in gates));
+    return [name, { flags, values, ...(without.length > 0 && { without }) }] as const;
+  });
+  const programs = { ...found, ...Object.fromEntries(own) };
+  const release = { featureGates, dependencies, programs };
+  for (const [program, known] of Object.entries(found)) {
+    if (!isDeepStrictEqual(argumentsOf(release, program), known)) {
+      throw new Error(
+        `${program} has a feature gate, or what a gate depends on, otherwise than kube-apiserver, expected the same state in all programs of a release: let KnownRelease keep both`,
+      );
+    }
+  }
+  return release;
+}
+
+/** JSON with a list a line. */
+const written = (release: KnownRelease): string =>
+  JSON.stringify(release, null, 2).replace(
+    /\[\n([^]*?)\n *\]/g,
+    (_, list: string) => `[${list.trim().replace(/,\n */g, ", ")}]`,
+  ) + "\n";
+
 /** Writes what each program takes on its command line, by minor, for the settings' checks. */
 async function main(): Promise<void> {
   const problem = await goProblem();
@@ -47,9 +75,8 @@ async function main(): Promise<void> {
     throw new Error(`${problem}, expected Go and a module proxy: https://go.dev/dl`);
   }
   for (const release of [current, previousMinor]) {
-    const text = JSON.stringify(await argumentsOf(release));
     const name = `components/settings/rules/arguments/${minorOf(release.version)}.json`;
-    writeFileSync(join(checkout, name), await format(text, { parser: "json", printWidth: 100 }));
+    writeFileSync(join(checkout, name), written(fold(await ofRelease(release))));
     console.log(name);
   }
 }

@@ -24,15 +24,32 @@ export const programs: Readonly<Record<Component, string>> = {
   kubeletExtraArgs: "kubelet",
 };
 
-/** Written by `npm run arguments`, from the programs themselves. */
-const read = (minor: string): Readonly<Record<string, KnownArguments>> =>
+type Own = Omit<KnownArguments, "featureGates" | "dependencies"> & Partial<KnownArguments>;
+
+/** A release as `npm run arguments` writes it: the gates that its programs share stand once. */
+export interface KnownRelease extends Pick<KnownArguments, "featureGates" | "dependencies"> {
+  /** Of each program what is its own, and which of the shared gates it does not have. */
+  readonly programs: Readonly<Record<string, Own & { readonly without?: readonly string[] }>>;
+}
+
+/** What one program of a release takes. */
+export function argumentsOf(
+  { featureGates, dependencies, programs }: KnownRelease,
+  program: string,
+): KnownArguments {
+  const { without = [], ...own } = programs[program]!;
+  const gates = Object.entries(featureGates).filter(([name]) => !without.includes(name));
+  return { featureGates: Object.fromEntries(gates), dependencies, ...own };
+}
+
+const read = (minor: string): KnownRelease =>
   JSON.parse(readFileSync(join(__dirname, "arguments", `${minor}.json`), "utf8"));
 
-const byMinor = new Map<string, Readonly<Record<string, KnownArguments>>>();
+const byMinor = new Map<string, KnownRelease>();
 
 /** What a component takes at a Kubernetes version; at the newest where there is no such version. */
 export function knownArguments(component: Component, kubernetesVersion: string): KnownArguments {
   const { minor } = minorFor(kubernetesVersion);
   if (!byMinor.has(minor)) byMinor.set(minor, read(minor));
-  return byMinor.get(minor)![programs[component]]!;
+  return argumentsOf(byMinor.get(minor)!, programs[component]);
 }
