@@ -143,10 +143,10 @@ async function probed(proxyMode: Mode, kernel: Mode): Promise<boolean> {
   expect(name).toBe("kube-proxy");
   const [shell, flag, script] = startupProbe.exec.command;
   expect([shell, flag]).toEqual(["sh", "-c"]);
-  const golden = join(checkout, "tools/trace/tests/support/kube-proxy/golden", kernel);
+  const golden = join(checkout, "tools/trace/tests/support/kube-proxy/golden", `${kernel}.txt`);
   const { status } = inPod(script, {
-    iptables: `grep -s -- "^-A $4 " ${golden}/iptables-save.txt`,
-    nft: `grep -s "table $3 $4 {" ${golden}/nft.txt && grep -s "chain $5 {" ${golden}/nft.txt`,
+    iptables: `grep -- "^-A $4 " ${golden}`,
+    nft: `grep "table $3 $4 {" ${golden} && grep "chain $5 {" ${golden}`,
     sleep: "kill $PPID",
   });
   return status === 0;
@@ -197,10 +197,10 @@ it.each(modes)("looks for what other modes have left before it starts in %s", as
 
 /** What a mode leaves in the kernel, by a real kube-proxy's dump. */
 const leftBy = (kernel: Mode): Readonly<Record<string, string>> => {
-  const golden = join(checkout, "tools/trace/tests/support/kube-proxy/golden", kernel);
+  const golden = join(checkout, "tools/trace/tests/support/kube-proxy/golden", `${kernel}.txt`);
   return {
-    ipset: `[ "$1" = destroy ] || sed -n 's/^create \\([^ ]*\\).*/\\1/p' ${golden}/ipset-save.txt 2>/dev/null`,
-    "iptables-save": `sed -n '/^\\*nat/,/^COMMIT/p' ${golden}/iptables-save.txt 2>/dev/null`,
+    ipset: `[ "$1" = destroy ] || sed -n 's/^create \\([^ ]*\\).*/\\1/p' ${golden}`,
+    "iptables-save": `sed -n '/^\\$ iptables-save/,/^\\$ ip6tables-save/p' ${golden} | sed -n '/^\\*nat/,/^COMMIT/p'`,
   };
 };
 

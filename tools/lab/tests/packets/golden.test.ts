@@ -1,21 +1,15 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-
-import { checkout } from "../../../shared/checkout";
 import type { Answer } from "../../../trace/model/answer";
 import { casesOf } from "../../../trace/tests/support/kube-proxy/cases";
+import { goldenDumps, sessionText } from "../../../trace/tests/support/kube-proxy/golden-dumps";
 import { nodeDump } from "../../../trace/read/read-dumps";
 import { trace } from "../../../trace/evaluate/trace";
 
 const modes = ["iptables", "nftables", "ipvs"] as const;
-const golden = (mode: string) =>
-  join(checkout, "tools/trace/tests/support/kube-proxy/golden", mode);
+type Mode = (typeof modes)[number];
 
-/** The dumps of a mode whose file names fit. */
-const dumps = (mode: string, names: RegExp) =>
-  readdirSync(golden(mode))
-    .filter((file) => names.test(file))
-    .map((file) => ({ file, text: readFileSync(join(golden(mode), file), "utf8") }));
+/** The dumps of a mode by the commands that fit. */
+const dumps = (mode: Mode, commands: RegExp) =>
+  goldenDumps(mode).filter(({ file }) => commands.test(file));
 
 /** What a table of expectations says, with shares as far as dumps print them. */
 const shown = ({ verdict, endpoints, masquerade, affinitySeconds }: Omit<Answer, "packet">) => ({
@@ -141,35 +135,30 @@ const both = (edit: (text: string) => string[]) => (text: string) => [
   ...new Set([text, ...edit(text)]),
 ];
 
-type Way = [
-  mode: (typeof modes)[number],
-  command: string,
-  files: RegExp,
-  edit?: (text: string) => string[],
-];
+type Way = [mode: Mode, title: string, commands: RegExp, edit?: (text: string) => string[]];
 
 const ways: Way[] = [
-  ["iptables", "iptables-save", /^(ip6?tables-save|ip-address)/],
-  ["iptables", "iptables -S", /^(ip6?tables-save|ip-address)/, byTables],
-  ["iptables", "iptables -nvL", /^(ip6?tables-\w+-nvL|ip-address)/],
-  ["iptables", "iptables -L", /^(ip6?tables-\w+-nvL|ip-address)/, withNames],
+  ["iptables", "iptables-save", /^(ip6?tables-save|ip address)/],
+  ["iptables", "iptables -S", /^(ip6?tables-save|ip address)/, byTables],
+  ["iptables", "iptables -nvL", /(-nvL|^ip address)$/],
+  ["iptables", "iptables -L", /(-nvL|^ip address)$/, withNames],
   ["iptables", "everything at once", /./, both(withNames)],
-  ["ipvs", "ipvsadm -Sn and ipset save", /^(ip6?tables-save|ipset-save|ipvsadm-Sn|ip-address)/],
+  ["ipvs", "ipvsadm -Sn and ipset save", /save|^(ipvsadm -Sn|ip address)/],
   ["ipvs", "ipvsadm -ln and ipset list", /./, listed],
   ["ipvs", "everything at once", /./, both(listed)],
-  ["nftables", "nft list ruleset", /^(nft\.txt|ip-address)/],
-  ["nftables", "nft -a list ruleset", /^(nft\.txt|ip-address)/, withHandles],
-  ["nftables", "nft list ruleset on a node of 1.36", /^(nft\.txt|ip-address)/, withMapsOfOne],
-  ["nftables", "nft -j list ruleset", /^(nft\.json|ip-address)/],
+  ["nftables", "nft list ruleset", /^(nft list|ip address)/],
+  ["nftables", "nft -a list ruleset", /^(nft list|ip address)/, withHandles],
+  ["nftables", "nft list ruleset on a node of 1.36", /^(nft list|ip address)/, withMapsOfOne],
+  ["nftables", "nft -j list ruleset", /^(nft -j|ip address)/],
 ];
 
 /**
  * Dumps of the real kube-proxy, made by tools/trace/tests/support/kube-proxy/golden.ts; those of ipvs in a virtual machine whose
  * kernel has it.
  */
-describe.each(ways)("golden dumps of %s by %s", (mode, _, names, edit) => {
+describe.each(ways)("golden dumps of %s by %s", (mode, _, commands, edit) => {
   const node = nodeDump(
-    dumps(mode, names).flatMap(({ file, text }) => {
+    dumps(mode, commands).flatMap(({ file, text }) => {
       const others = edit?.(text) ?? [];
       return others.length > 0
         ? others.map((text, index) => ({ file: `${file} ${index}`, text }))
@@ -200,12 +189,20 @@ describe.each(modes)("any golden dump of %s", (mode) => {
     expect(sums.filter((sum) => Math.abs(sum - 1) > 1e-6)).toEqual([]);
   });
 
+  it("gives the same answers as a file with the commands and what they printed", () => {
+    const session = nodeDump([{ file: "session", text: sessionText(dumps(mode, /./)) }]);
+    const answers = (of: typeof node) =>
+      casesOf(mode).map(({ packet }) => shown(trace(of, packet)));
+
+    expect(answers(session)).toEqual(answers(node));
+  });
+
   it("gives the same answers when tables and chains stand in another order", () => {
     const tables = mode === "nftables" ? "nftables" : "iptables";
-    const files = dumps(mode, tables === "iptables" ? /tables-save/ : /^nft\.txt/);
+    const files = dumps(mode, tables === "iptables" ? /tables-save/ : /^nft list/);
     const other = files.map(({ file, text }) => ({ file, text: turned[tables](text) }));
     const answers = (texts: typeof files) => {
-      const one = nodeDump([...texts, ...dumps(mode, /^(ip-ad|ipset-save|ipvsadm-Sn)/)]);
+      const one = nodeDump([...texts, ...dumps(mode, /^(ip address|ipset save|ipvsadm -Sn)/)]);
       return casesOf(mode).map(({ packet }) => trace(one, packet));
     };
 

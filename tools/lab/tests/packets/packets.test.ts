@@ -59,8 +59,7 @@ if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\
       let node: NodeDump;
 
       beforeAll(() => {
-        const texts = Object.entries(sessions[mode].dumps);
-        node = nodeDump(texts.map(([file, text]) => ({ file, text })));
+        node = nodeDump(sessions[mode].dumps);
       });
 
       const cases = sent(mode).map((one, index) => [one.title, one, index] as const);

@@ -1,20 +1,13 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-
-import { checkout } from "../../../shared/checkout";
 import { findService } from "../../evaluate/find-service";
 import { nodeDump } from "../../read/read-dumps";
+import { goldenDumps } from "../support/kube-proxy/golden-dumps";
 
-const dump = (mode: string) => {
-  const folder = join(checkout, "tools/trace/tests/support/kube-proxy/golden", mode);
-  const files = readdirSync(folder).filter((file) =>
-    /^(ip6?tables-save|nft\.txt|ip-addr)/.test(file),
+describe.each(["iptables", "nftables"] as const)("a Service in rules of %s", (mode) => {
+  const node = nodeDump(
+    goldenDumps(mode).filter(({ file }) =>
+      /^(ip6?tables-save|nft list ruleset|ip address)$/.test(file),
+    ),
   );
-  return nodeDump(files.map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") })));
-};
-
-describe.each(["iptables", "nftables"])("a Service in rules of %s", (mode) => {
-  const node = dump(mode);
   const found = (name: string) =>
     findService(node, name)
       .map(({ destination, port, protocol }) => `${destination} ${port}/${protocol}`)

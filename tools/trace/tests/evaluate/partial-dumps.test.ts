@@ -1,12 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
-import { checkout } from "../../../shared/checkout";
 import type { Answer } from "../../model/answer";
 import { ask, brief, nodeOf } from "../support/example";
-
-const golden = (file: string): string =>
-  readFileSync(join(checkout, "tools/trace/tests/support/kube-proxy/golden", file), "utf8");
+import { goldenDump } from "../support/kube-proxy/golden-dumps";
 
 const plain = "pod 10.244.1.9 > 10.96.0.10:80";
 const balancer = "outside 198.18.0.9 > 203.0.113.13:80";
@@ -33,7 +27,7 @@ type Kept = (part: Part) => boolean;
 
 /** kube-proxy's own table with some of its chains, maps and sets. */
 function listed(kept: Kept, family = "ip"): string {
-  const text = golden("nftables/nft.txt");
+  const text = goldenDump("nftables", "nft list ruleset");
   const start = text.indexOf(`table ${family} kube-proxy {\n`);
   const table = text.slice(start, text.indexOf("\n}\n", start) + 1);
   const blocks = [...table.matchAll(/\t(set|map|chain) (\S+) \{\n.*?\n\t\}\n/gs)].filter(
@@ -52,7 +46,7 @@ interface Item {
 
 /** The same, as `nft -j` has it. */
 function listedAsJson(kept: Kept): string {
-  const { nftables } = JSON.parse(golden("nftables/nft.json")) as {
+  const { nftables } = JSON.parse(goldenDump("nftables", "nft -j list ruleset")) as {
     nftables: Record<string, Item>[];
   };
   const bases = new Set(
@@ -196,7 +190,7 @@ it("knows the calls of earlier versions of kube-proxy", () => {
 const nat = (text: string): string =>
   text.slice(text.indexOf("*nat"), text.indexOf("COMMIT\n", text.indexOf("*nat")) + 7);
 
-const rules = golden("iptables/iptables-save.txt");
+const rules = goldenDump("iptables", "iptables-save");
 
 const grep = (pattern: RegExp, text = rules): string =>
   text
@@ -204,7 +198,7 @@ const grep = (pattern: RegExp, text = rules): string =>
     .filter((line) => pattern.test(line))
     .join("\n");
 
-const nft = golden("iptables/nft.txt");
+const nft = goldenDump("iptables", "nft list ruleset");
 
 /** A table of `nft list`, with one of its chains. */
 const ofNft = (table: string, chain: string): string => {
@@ -250,10 +244,10 @@ it.each([
 });
 
 const ipvs = {
-  rules: golden("ipvs/iptables-save.txt"),
-  sets: golden("ipvs/ipset-save.txt"),
-  servers: golden("ipvs/ipvsadm-Sn.txt"),
-  addresses: golden("ipvs/ip-address.txt"),
+  rules: goldenDump("ipvs", "iptables-save"),
+  sets: goldenDump("ipvs", "ipset save"),
+  servers: goldenDump("ipvs", "ipvsadm -Sn"),
+  addresses: goldenDump("ipvs", "ip address"),
 };
 
 const texts = (parts: Partial<typeof ipvs>): string[] => Object.values(parts);

@@ -1,18 +1,10 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
-import { checkout } from "../../../../shared/checkout";
 import { nodeDump } from "../../../read/read-dumps";
 import { ask, brief } from "../../support/example";
+import { goldenDumps } from "../../support/kube-proxy/golden-dumps";
 
-const golden = (file: string) => ({
-  file,
-  text: readFileSync(
-    join(checkout, "tools/trace/tests/support/kube-proxy/golden/iptables", file),
-    "utf8",
-  ),
-});
-const node = nodeDump([golden("nft.txt"), golden("ip-address.txt")]);
+const node = nodeDump(
+  goldenDumps("iptables").filter(({ file }) => /^(nft list ruleset|ip address)$/.test(file)),
+);
 
 /** A node in iptables mode of which only `nft list ruleset` was taken. */
 describe("iptables' rules as nft lists them", () => {

@@ -1,9 +1,6 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
-import { checkout } from "../../../../shared/checkout";
 import { ask, brief, nodeOf, oneNode } from "../../support/example";
 import { answer, pod, tables, toPod } from "../../support/iptables-example";
+import { goldenDump } from "../../support/kube-proxy/golden-dumps";
 
 describe("what users write", () => {
   const filtered = (rule: string) => brief(answer({ filter: rule }, pod));
@@ -297,10 +294,7 @@ describe("what users note with a rule", () => {
 });
 
 it("tells kube-proxy's own drops by their comments", () => {
-  const dump = readFileSync(
-    join(checkout, "tools/trace/tests/support/kube-proxy/golden/iptables/iptables-save.txt"),
-    "utf8",
-  )
+  const dump = goldenDump("iptables", "iptables-save")
     .replace("! --ctstate RELATED,ESTABLISHED,DNAT ", "--ctstate NEW ")
     .replace("! -s 127.0.0.0/8 ", "");
   const { reason } = ask(nodeOf(dump, oneNode), "node - > 127.0.0.1:80");

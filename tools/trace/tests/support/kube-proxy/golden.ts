@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { Progress } from "../../../../shared/progress";
@@ -6,6 +6,7 @@ import { messageOf } from "../../../../shared/user-error";
 import type { Mode } from "../../../../lab/packets/cluster/proxy";
 import { inLab } from "../../../../lab/packets/enter";
 import { labBinaries, modesHere } from "../../../../lab/packets/machine";
+import { goldenFile, sessionText } from "./golden-dumps";
 import type { Session, SessionTask } from "./session";
 
 /** Dumps as they are, but for the time at which they were taken. */
@@ -28,11 +29,7 @@ async function main(): Promise<void> {
     }),
   );
   for (const mode of modes) {
-    const folder = join(__dirname, "golden", mode);
-    mkdirSync(folder, { recursive: true });
-    for (const [file, text] of Object.entries(sessions[mode].dumps)) {
-      writeFileSync(join(folder, file), timeless(text));
-    }
+    writeFileSync(goldenFile(mode), timeless(sessionText(sessions[mode].dumps)));
   }
 }
 

@@ -7,6 +7,7 @@ import { buildNetwork, inNetwork, node, ranges } from "../../../../lab/packets/n
 import type { Probe, ProbeResult } from "../../../../lab/packets/probe-agent";
 import { Agents, type AgentName } from "../../../../lab/packets/start-agents";
 import { services } from "../../../../lab/packets/services";
+import type { Dump } from "./golden-dumps";
 
 export interface SessionTask {
   readonly binaries: LabBinaries;
@@ -16,8 +17,7 @@ export interface SessionTask {
 }
 
 export interface Session {
-  /** By file name. */
-  readonly dumps: Readonly<Record<string, string>>;
+  readonly dumps: readonly Dump[];
   /** How the connections of each probe ended. */
   readonly results: readonly ProbeResult[];
 }
@@ -88,41 +88,25 @@ async function resultsOf(agents: Agents, probes: Probes): Promise<ProbeResult[]>
   return results;
 }
 
-const iptables: Readonly<Record<string, string>> = {
-  "iptables-save.txt": "iptables-save",
-  "ip6tables-save.txt": "ip6tables-save",
-  "iptables-nat-nvL.txt": "iptables -t nat -nvL",
-  "iptables-filter-nvL.txt": "iptables -nvL",
-  "ip6tables-nat-nvL.txt": "ip6tables -t nat -nvL",
-  "ip6tables-filter-nvL.txt": "ip6tables -nvL",
-  "nft.txt": "nft list ruleset",
+const commands: Readonly<Record<Mode, readonly string[]>> = {
+  iptables: [
+    "iptables-save",
+    "ip6tables-save",
+    "iptables -t nat -nvL",
+    "iptables -nvL",
+    "ip6tables -t nat -nvL",
+    "ip6tables -nvL",
+    "nft list ruleset",
+  ],
+  nftables: ["nft list ruleset", "nft -j list ruleset"],
+  ipvs: ["iptables-save", "ip6tables-save", "ipset save", "ipvsadm -Sn"],
 };
 
-const nftables: Readonly<Record<string, string>> = {
-  "nft.txt": "nft list ruleset",
-  "nft.json": "nft -j list ruleset",
-};
-
-const ipvs: Readonly<Record<string, string>> = {
-  "iptables-save.txt": "iptables-save",
-  "ip6tables-save.txt": "ip6tables-save",
-  "ipset-save.txt": "ipset save",
-  "ipvsadm-Sn.txt": "ipvsadm -Sn",
-};
-
-const addresses: Readonly<Record<string, string>> = {
-  "ip-address.txt": "ip address",
-};
-
-/**
- * What a node's kernel has, by file name; golden.test.ts derives the other formats in which people
- * dump it.
- */
-async function dump(mode: Mode): Promise<Record<string, string>> {
-  const commands = { ...{ iptables, nftables, ipvs }[mode], ...addresses };
-  const texts = Object.entries(commands).map(async ([file, line]) => {
-    const [command = "", ...args] = line.split(" ");
-    return [file, await output(command, ...args)] as const;
-  });
-  return Object.fromEntries(await Promise.all(texts));
-}
+/** What a node's kernel has; golden.test.ts derives the other formats in which people dump it. */
+const dump = (mode: Mode): Promise<Dump[]> =>
+  Promise.all(
+    [...commands[mode], "ip address"].map(async (line) => {
+      const [command = "", ...args] = line.split(" ");
+      return { file: line, text: await output(command, ...args) };
+    }),
+  );
