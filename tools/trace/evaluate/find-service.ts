@@ -4,7 +4,7 @@ import type { Iptables } from "../model/iptables";
 import { type Destination, serviceName } from "../model/packet";
 import { canonical } from "../model/range";
 import { wordsIn } from "../read/iptables/rule";
-import { isClusterAddress } from "./addresses/services";
+import { isClusterAddress } from "./services";
 
 /** Where a Service is reached, as a rule names it. */
 interface ServiceAddress extends Destination {

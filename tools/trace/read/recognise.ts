@@ -14,7 +14,7 @@ import * as ipset from "./ipset";
 import * as iptables from "./iptables/parse";
 import * as ipvs from "./ipvs";
 import * as nftables from "./nftables/parse";
-import * as routes from "./routes";
+import * as routes from "./ip";
 
 /** What one section of a text turned out to be. */
 export type Recognised = { readonly file: string; readonly section: Section } & (

@@ -1,4 +1,4 @@
-import { isRoute } from "./routes";
+import { isRoute } from "./ip";
 
 /** Whether a line, perhaps after blank ones, still belongs to the output that began before it. */
 export type Continues = (line: string, afterBlank: boolean) => boolean;

@@ -1,7 +1,7 @@
 import { isLoopback, isWithin, rangeOf } from "../../model/range";
 import type { HookContext, Node, Path } from "../context";
 import type { Decision, Flow } from "../flow";
-import { isClusterAddress, isNodePortAddress } from "./services";
+import { isClusterAddress, isNodePortAddress } from "../services";
 
 /** Whether the kernel's routing holds `address` for one of the node's own. */
 export function isLocal(node: Node, address: string, path: Path): Decision {

@@ -10,7 +10,7 @@ import {
 import type { Rule, Statement } from "../../model/statement";
 import { commentOf, statementsOf } from "../../read/nftables/rule";
 import type { BaseChain, Hook } from "../context";
-import { missingBaseChains, missingChain, withoutTerseSets } from "./missing-nftables-chain";
+import { missingBaseChains, missingChain, withoutTerseSets } from "./missing-chains";
 import type { RuleTable } from "./place";
 import { baseChain } from "./walk";
 

@@ -4,7 +4,7 @@ import { once } from "./merge";
 import { statementsOf } from "./rule";
 import { inferFamily, inferTable, type Section } from "./section";
 import { isListing, splitListing } from "./split-listing";
-import { splitSave } from "./split-save";
+import { splitSave } from "./split";
 
 /**
  * What iptables-save, `iptables -S` or `iptables -L` printed; one for each IP family that is in it.

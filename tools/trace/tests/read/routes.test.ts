@@ -1,4 +1,4 @@
-import { parse } from "../../read/routes";
+import { parse } from "../../read/ip";
 import { nodeDump } from "../../read/read-dumps";
 import { ask, brief, nodeOf, oneNode } from "../support/example";
 import { tables } from "../support/iptables-example";

@@ -1,5 +1,5 @@
 import { rangeOf } from "../../../model/range";
-import { isDevice } from "../../addresses/device";
+import { isDevice } from "../../addresses";
 import { isLocal, isSourceLocal } from "../../addresses/local";
 import { isSourceIn } from "../../addresses/source";
 import type { HookContext } from "../../context";

@@ -1,4 +1,4 @@
-import { destination, origin, serviceName, source } from "../../model/packet";
+import { destination, origin, serviceName, source } from "../model/packet";
 
 it.each([
   ["10.96.0.10:53", { destination: "10.96.0.10", port: 53, protocol: "tcp" }],

@@ -1,10 +1,10 @@
-import type { NodeDump } from "../../model/dump";
-import type { Chain, Table } from "../../model/nftables";
-import type { Statement, SetElement } from "../../model/statement";
-import { statementsOf } from "../../read/nftables/rule";
-import { rulesFor } from "../rules/candidates";
-import { intervalOf } from "../rules/match/kinds";
-import { contains } from "../rules/match/subject";
+import type { NodeDump } from "../model/dump";
+import type { Chain, Table } from "../model/nftables";
+import type { Statement, SetElement } from "../model/statement";
+import { statementsOf } from "../read/nftables/rule";
+import { rulesFor } from "./rules/candidates";
+import { intervalOf } from "./rules/match/kinds";
+import { contains } from "./rules/match/subject";
 
 type Match = Extract<Statement, { kind: "match" }>;
 

@@ -1,6 +1,5 @@
-import { coloursFor, plain } from "../../commands/words";
-import { words } from "../../commands/words";
-import { answerOf } from "../support/formats";
+import { coloursFor, plain, words } from "../commands/words";
+import { answerOf } from "./support/formats";
 
 it("shows the hooks in the order in which the kernel calls them, with the rules below each", () => {
   const lines = words(answerOf(2), plain).split("\n");

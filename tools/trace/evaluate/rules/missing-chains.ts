@@ -1,5 +1,5 @@
 import { type Base, type Chain, isKubeProxy, type Table, tableName } from "../../model/nftables";
-import { isClusterAddress } from "../addresses/services";
+import { isClusterAddress } from "../services";
 import { end, type Flow } from "../flow";
 import { branchOnDoubt } from "./branches";
 import { unknownOutcome, type Outcome, type Place } from "./place";

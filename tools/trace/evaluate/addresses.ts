@@ -1,8 +1,8 @@
-import type { Route, Routes } from "../../model/dump";
-import { isWithin, networkOf, overlaps, type Range, rangeOf } from "../../model/range";
-import type { Node, Path } from "../context";
-import type { Decision, Device, Flow } from "../flow";
-import { isLocal } from "./local";
+import type { Route, Routes } from "../model/dump";
+import { isWithin, networkOf, overlaps, type Range, rangeOf } from "../model/range";
+import type { Node, Path } from "./context";
+import type { Decision, Device, Flow } from "./flow";
+import { isLocal } from "./addresses/local";
 
 /** The interfaces that lead to `address`: by the longest prefix, then by the lowest metric. */
 function devicesTo({ routes }: Routes, address: Range): readonly string[] {

@@ -1,6 +1,6 @@
-import { parse } from "../../../read/addresses";
-import { canonical, isWithin, rangeOf } from "../../../model/range";
-import { ask, brief, nodeOf } from "../../support/example";
+import { parse } from "../../read/addresses";
+import { canonical, isWithin, rangeOf } from "../../model/range";
+import { ask, brief, nodeOf } from "../support/example";
 
 const plain = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
     link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
