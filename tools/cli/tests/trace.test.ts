@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { checkout } from "../../shared/checkout";
-import type { Answer } from "../../trace/model/answer";
+import type { Answer } from "../../trace/model/packet";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const service = (address: string, chain: string, endpoint: string): string => `

@@ -1,7 +1,6 @@
 import { escaped } from "../../shared/xml";
-import type { Answer, Step } from "../model/answer";
-import { type Visit, visits } from "./hooks";
-import { share, title } from "./words";
+import type { Answer, Step } from "../model/packet";
+import { share, title, type Visit, visits } from "./words";
 
 const margin = 24;
 

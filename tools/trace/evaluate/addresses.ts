@@ -1,8 +1,139 @@
 import type { Route, Routes } from "../model/dump";
-import { isWithin, networkOf, overlaps, type Range, rangeOf } from "../model/range";
-import type { Node, Path } from "./context";
+import {
+  addressOf,
+  isLoopback,
+  isSingle,
+  isWithin,
+  networkOf,
+  overlaps,
+  type Range,
+  rangeOf,
+} from "../model/range";
+import type { HookContext, Node, Path } from "./context";
 import type { Decision, Device, Flow } from "./flow";
-import { isLocal } from "./addresses/local";
+import { isClusterAddress, isNodePortAddress } from "./services";
+
+/** Whether the kernel's routing holds `address` for one of the node's own. */
+export function isLocal(node: Node, address: string, path: Path): Decision {
+  const range = rangeOf(address);
+  if (range === null) return false;
+  if (isLoopback(range)) return true;
+  const listed = node.dump.addresses?.interfaces ?? [];
+  if (listed.some((device) => device.addresses.some((own) => own.address === address))) return true;
+  const shows = (name: string): boolean => listed.some((device) => device.name === name);
+  if (isVirtual(node, address)) {
+    if (shows("kube-ipvs0")) return false;
+    path.note(`${address} is a virtual address of IPVS, so it is taken for one of the node's own.`);
+    return true;
+  }
+  if (shows("lo")) return false;
+  if (node.packet.from === "node" && node.packet.source === address) return true;
+  if (node.packet.from !== "node" && node.packet.source === address) return false;
+  // Only of what rules send to: a packet may be for a NodePort of a node in its own pods' range.
+  const isAsked = node.packet.destination === address;
+  if (!isAsked && node.podRanges.some((pods) => isWithin(range, pods))) return false;
+  if (isNodePortAddress(node.dump, node.family, address)) {
+    path.note(
+      `${address} has NodePorts in kube-proxy's rules, so it is taken for one of the node's own.`,
+    );
+    return true;
+  }
+  if (isClusterAddress(node.dump, node.family, address)) return false;
+  return { why: `whether ${address} is one of the node's own addresses: there is no \`ip addr\`` };
+}
+
+function isVirtual(node: Node, address: string): boolean {
+  for (const server of node.dump.ipvs?.servers.values() ?? []) {
+    if (server.address === address) return true;
+  }
+  return false;
+}
+
+/** Whether the packet's source is one of the node's own addresses. */
+export function isSourceLocal(node: Node, source: string | null, path: Path): Decision {
+  if (node.packet.from === "node") return true;
+  if (source === null) return false;
+  return isLocal(node, source, path) === true;
+}
+
+/**
+ * Where `REDIRECT` sends: what the node sent to loopback, all else to the interface's first
+ * address.
+ */
+export function redirectTarget({ node, hook, path }: HookContext, flow: Flow): string {
+  if (hook === "output") return node.family === 4 ? "127.0.0.1" : "::1";
+  const own = (node.dump.addresses?.interfaces ?? [])
+    .filter((device) => device.name !== "lo" && device.name !== "kube-ipvs0")
+    .flatMap((device) => device.addresses.map((each) => each.address))
+    .find((address) => address.includes(":") === (node.family === 6));
+  if (own === undefined) {
+    path.note("A redirect sends to an address of the node; there is no `ip addr` that says which.");
+  }
+  return own ?? flow.destination;
+}
+
+/**
+ * Whether the source lies in `range`. Without a source only what `from` implies is known.
+ * `ownEndpoint`: the question is whether a pod reaches itself, which an unnamed source does not.
+ */
+export function isSourceIn(
+  node: Node,
+  flow: Flow,
+  range: Range,
+  ownEndpoint: boolean,
+  path: Path,
+): Decision {
+  if (range.family !== node.family) return false;
+  if (flow.source !== null) {
+    const source = rangeOf(flow.source);
+    return source !== null && isWithin(source, range);
+  }
+  if (range.high - range.low === (range.family === 4 ? 2n ** 32n : 2n ** 128n) - 1n) return true;
+  if (flow.from !== "node" && isLoopback(range)) return false;
+  if (ownEndpoint && isSingle(range)) {
+    path.note("No source is given, so it is taken to be none of the Service's own endpoints.");
+    return false;
+  }
+  if (flow.from !== "node" && isSingle(range) && isLocal(node, written(range), path) === true)
+    return false;
+  const why = `whether the source is in ${written(range)}: none is given`;
+  const pods = node.podRanges;
+  switch (flow.from) {
+    case "pod":
+      if (pods.some((pod) => isWithin(pod, range))) return true;
+      return pods.length > 0 && !pods.some((pod) => overlaps(pod, range)) ? false : { why };
+    case "outside":
+      return pods.some((pod) => isWithin(range, pod)) ? false : { why };
+    case "node":
+      return ofNode(node, range, why, path);
+  }
+}
+
+/**
+ * The kernel picks the source by the route: an address of the machine, not of a bridge of pods
+ * unless all are in the pods' range.
+ */
+function ofNode(node: Node, range: Range, why: string, path: Path): Decision {
+  const all = (node.dump.addresses?.interfaces ?? [])
+    .flatMap((device) => device.addresses)
+    .map((each) => rangeOf(each.address)!)
+    .filter((each) => each.family === node.family)
+    .filter((each) => !isLoopback(each));
+  const isOfPods = (each: Range): boolean => node.podRanges.some((pods) => isWithin(each, pods));
+  const outside = all.filter((each) => !isOfPods(each));
+  const own = outside.length > 0 ? outside : all;
+  if (own.length > 0 && own.every((each) => isWithin(each, range))) return true;
+  if (own.length > 0 && !own.some((each) => isWithin(each, range))) return false;
+  if (!isOfPods(range)) return { why };
+  path.note("No source is given, so the node is taken to send from outside of the pods' range.");
+  return false;
+}
+
+function written({ family, low, high }: Range): string {
+  return low === high
+    ? addressOf(low, family)
+    : `${addressOf(low, family)}–${addressOf(high, family)}`;
+}
 
 /** The interfaces that lead to `address`: by the longest prefix, then by the lowest metric. */
 function devicesTo({ routes }: Routes, address: Range): readonly string[] {

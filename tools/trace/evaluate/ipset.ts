@@ -1,6 +1,6 @@
 import type { IpSet } from "../model/dump";
 import { canonical, isWithin, rangeOf } from "../model/range";
-import { isSourceIn } from "./addresses/source";
+import { isSourceIn } from "./addresses";
 import type { Node, Path } from "./context";
 import { anyOf, type Decision, type Flow } from "./flow";
 

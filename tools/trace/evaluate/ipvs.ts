@@ -1,4 +1,4 @@
-import { keyOf, type RealServer, type VirtualServer, type VirtualServers } from "../model/ipvs";
+import { keyOf, type RealServer, type VirtualServer, type VirtualServers } from "../model/dump";
 import type { BaseChain, HookContext } from "./context";
 import { end, type Flow, redirect, socket } from "./flow";
 import { isInSet } from "./ipset";

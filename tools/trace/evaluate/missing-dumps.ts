@@ -1,11 +1,12 @@
+import type { Answer } from "../model/packet";
+import type { NodeDump } from "../model/dump";
 import { type Table as IptablesTable, withoutComments } from "../model/iptables";
 import { isKubeProxy, type Table } from "../model/nftables";
 import { isLoopback, rangeOf } from "../model/range";
-import { isLocal } from "./addresses/local";
+import { isLocal } from "./addresses";
 import { type Node, type Path, tablesOf } from "./context";
 import type { Flow } from "./flow";
 import { isInSet } from "./ipset";
-import { hasDummy, isForIpvs } from "./mode";
 import type { Outcome } from "./outcome";
 
 /** The outcome, or `unknown` if it depends on rules that no dump contains. */
@@ -171,3 +172,40 @@ function withoutMarks(node: Node, flows: readonly Flow[], path: Path, outcome: O
 }
 
 const lower = (sentence: string): string => sentence.charAt(0).toLowerCase() + sentence.slice(1);
+
+export function modeOf(dump: NodeDump, flows: readonly Flow[]): Answer["mode"] {
+  const { ipvs, nftables } = dump;
+  if (flows.some((flow) => flow.ipvs) || (ipvs?.servers.size ?? 0) > 0) return "ipvs";
+  const tables = [...(nftables?.tables.values() ?? [])];
+  if (tables.some((table) => isKubeProxy(table))) return "nftables";
+  if (isForIpvs(dump)) return "ipvs";
+  const ofIptables =
+    dump.iptables4 !== null || dump.iptables6 !== null || tables.some((table) => table.ofIptables);
+  if (ofIptables) return "iptables";
+  return ipvs === null ? "nftables" : "ipvs";
+}
+
+/** Whether the interface is there on which kube-proxy puts every Service's address in IPVS mode. */
+const hasDummy = ({ addresses }: NodeDump): boolean =>
+  addresses?.interfaces.some(({ name }) => name === "kube-ipvs0") === true;
+
+/**
+ * Whether what is beside IPVS's own table shows that kube-proxy works with IPVS on this node. What
+ * an earlier mode has left there does not count.
+ */
+function isForIpvs(dump: NodeDump): boolean {
+  const { iptables4, iptables6, nftables } = dump;
+  if ([...(nftables?.tables.values() ?? [])].some((table) => isKubeProxy(table))) return false;
+  const tables = [iptables4, iptables6].flatMap((iptables) =>
+    ["nat", "filter"].flatMap((name) => iptables?.tables.get(name) ?? []),
+  );
+  const asksSets = tables.some(({ chains }) =>
+    chains
+      .get("KUBE-SERVICES")
+      ?.rules.some(({ text }) => /match-set KUBE-(6-)?CLUSTER-IP\b/.test(text)),
+  );
+  const isServed = (name: string): boolean => name.startsWith("KUBE-SVC-");
+  return (
+    asksSets || (hasDummy(dump) && !tables.some(({ chains }) => [...chains.keys()].some(isServed)))
+  );
+}

@@ -1,6 +1,5 @@
-import type { Answer, Endpoint } from "../model/answer";
-import type { Flow } from "./flow";
-import { merge } from "./merge-flows";
+import type { Answer, Endpoint } from "../model/packet";
+import { type Flow, merge } from "./flow";
 
 /** What happens to the packet, as far as the dumps tell. */
 export type Outcome = Pick<

@@ -1,5 +1,10 @@
-import { DumpProblem } from "../model/dump";
-import { keyOf, type RealServer, type VirtualServer, type VirtualServers } from "../model/ipvs";
+import {
+  DumpProblem,
+  keyOf,
+  type RealServer,
+  type VirtualServer,
+  type VirtualServers,
+} from "../model/dump";
 import { canonical } from "../model/range";
 
 interface Draft extends VirtualServer {

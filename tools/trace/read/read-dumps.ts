@@ -3,8 +3,7 @@ import { join, resolve } from "node:path";
 
 import { UserError } from "../../shared/user-error";
 import type { NodeDump } from "../model/dump";
-import { assemble } from "./assemble";
-import { noDump, otherCommand, recognise } from "./recognise";
+import { assemble, noDump, otherCommand, recognise } from "./assemble";
 
 /** One file, or what stands for one. */
 export interface DumpText {

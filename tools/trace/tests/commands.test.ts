@@ -1,5 +1,11 @@
-import { coloursFor, plain, words } from "../commands/words";
-import { answerOf } from "./support/formats";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { svg } from "../commands/svg";
+import { readBatch } from "../commands/trace";
+import { coloursFor, plain, share, words } from "../commands/words";
+import { answerOf } from "./support/example";
 
 it("shows the hooks in the order in which the kernel calls them, with the rules below each", () => {
   const lines = words(answerOf(2), plain).split("\n");
@@ -60,4 +66,112 @@ it("has colours on a terminal only, and none where NO_COLOR asks for none", () =
   expect(coloursFor({}, {}).bold("x")).toBe("x");
   expect(coloursFor({ isTTY: true }, { NO_COLOR: "1" }).bold("x")).toBe("x");
   expect(coloursFor({ isTTY: true }, { TERM: "dumb" }).bold("x")).toBe("x");
+});
+
+it.each([
+  [1, "all"],
+  [1 / 3, "1/3"],
+  [2 / 7, "2/7"],
+  [1 / 5000, "1/5000"],
+  [0.33333333349, "1/3"],
+  [0.1234, "12.34 %"],
+  [0.00123, "0.12 %"],
+])("says %d as %s", (probability, said) => {
+  expect(share(probability)).toBe(said);
+});
+
+it("does not call a share a third that is only near one", () => {
+  expect(share(0.3334)).toBe("33.34 %");
+});
+
+const heightOf = (picture: string): number => Number(/ height="([\d.]+)"/.exec(picture)?.[1]);
+const bottoms = (picture: string): number[] =>
+  [...picture.matchAll(/<rect [^>]*y="([\d.]+)"[^>]*height="([\d.]+)"/g)].map(
+    ([, y, height]) => Number(y) + Number(height),
+  );
+
+it.each([1, 3, 50])(
+  "draws a line and a box for each of %d endpoints, all within the picture",
+  (count) => {
+    const picture = svg(answerOf(count));
+
+    expect(picture.match(/<path d="M\d+ [\d.]+C/g)).toHaveLength(count);
+    for (const { address } of answerOf(count).endpoints)
+      expect(picture).toContain(`>${address}</text>`);
+    expect(Math.max(...bottoms(picture))).toBeLessThan(heightOf(picture));
+  },
+);
+
+it("says how many rules a crowded hook has beyond those it shows", () => {
+  expect(svg(answerOf(50))).toContain(">and 46 more rules</text>");
+});
+
+it.each(["drop", "reject", "pass", "unknown"] as const)(
+  "draws where a packet ends by %s",
+  (verdict) => {
+    const picture = svg(answerOf(0, { verdict }));
+
+    expect(picture.match(/<path d="M\d+ [\d.]+C/g)).toHaveLength(1);
+    expect(picture).toContain(`>${verdict}</text>`);
+  },
+);
+
+it("stays XML whatever a comment in a rule says", () => {
+  const rule = '-m comment --comment "<a & b>\u0007"';
+  const steps = [{ table: "nat", chain: "PREROUTING", rule, effect: rule }];
+
+  const picture = svg(answerOf(1, { steps }));
+
+  expect(picture).toContain("&lt;a &amp; b&gt;");
+  expect(picture).not.toMatch(/<a |&(?!\w+;)/);
+  expect(picture).not.toContain("\u0007");
+});
+
+describe("a batch of queries", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "zoned-batch-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  function read(text: string) {
+    const file = join(folder, "queries.json");
+    writeFileSync(file, text);
+    return readBatch(file);
+  }
+
+  it("reads a query a line, with pod as the usual origin", () => {
+    const batch = `{"to":"10.96.0.10:53/udp"}
+
+{"from":"outside","source":"2001:db8::7","to":"[fd00::a]:80"}
+{"from":"node","source":null,"to":"10.96.0.10:53"}
+`;
+
+    expect(read(batch)).toEqual([
+      { from: "pod", source: null, destination: "10.96.0.10", port: 53, protocol: "udp" },
+      { from: "outside", source: "2001:db8::7", destination: "fd00::a", port: 80, protocol: "tcp" },
+      { from: "node", source: null, destination: "10.96.0.10", port: 53, protocol: "tcp" },
+    ]);
+  });
+
+  it.each([
+    ['{"to":"10.96.0.10:53"', "expected one query as JSON"],
+    ['["10.96.0.10:53"]', "expected one query as JSON"],
+    ['{"to":"10.96.0.10:53","form":"pod"}', 'got "form"'],
+    ["{}", "to: expected text"],
+    ['{"to":"10.96.0.10:53","from":"moon"}', "one of pod, node, outside"],
+    ['{"to":"10.96.0.10:53","source":7}', "source: expected text"],
+    ['{"to":"[fd00::a]:80","source":"10.0.0.1"}', "an IPv6 address"],
+  ])("names the line of a bad query: %s", (line, expected) => {
+    const batch = `{"to":"10.96.0.10:53"}\n${line}\n`;
+
+    expect(() => read(batch)).toThrow("queries.json: line 2: ");
+    expect(() => read(batch)).toThrow(expected);
+  });
+
+  it("says that there is no such file", () => {
+    expect(() => readBatch(join(folder, "gone"))).toThrow(
+      /^batch: expected a file of queries, got .*gone/,
+    );
+  });
 });

@@ -1,4 +1,4 @@
-import type { Answer } from "../../../trace/model/answer";
+import type { Answer } from "../../../trace/model/packet";
 import { casesOf } from "../../../trace/tests/support/kube-proxy/cases";
 import { goldenDumps, sessionText } from "../../../trace/tests/support/kube-proxy/golden-dumps";
 import { nodeDump } from "../../../trace/read/read-dumps";

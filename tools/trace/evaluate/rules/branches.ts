@@ -1,9 +1,8 @@
 import type { Elements, Expression, Statement, SetElement } from "../../model/statement";
 import { end, type Flow, fork } from "../flow";
-import { find } from "./match/lookup";
-import { decide, elementsOf, keyOf, missing } from "./match/match";
-import { type Place, ruleName } from "./place";
-import type { NamedDoubt } from "./match/subject";
+import { decide, elementsOf, find, keyOf, missing } from "./match/match";
+import { type Place, ruleName } from "../context";
+import type { NamedDoubt } from "./match/kinds";
 
 /**
  * A flow after a match or a lookup, its result, and the undecidable question that it depends on.

@@ -1,10 +1,9 @@
 import { builtIn, type Chain, type Iptables, ofKubeProxy, type Table } from "../../model/iptables";
 import { commentOf, statementsOf } from "../../read/iptables/rule";
-import type { BaseChain, Hook } from "../context";
-import type { RuleTable } from "./place";
+import type { BaseChain, Hook, RuleTable } from "../context";
 import { baseChain } from "./walk";
 import { candidates } from "./candidates";
-import { missingChain } from "./missing-iptables-chain";
+import { missingIptablesChain } from "./missing-chains";
 
 const priorities: Readonly<Record<string, number>> = {
   raw: -300,
@@ -63,7 +62,7 @@ function ruleTable(iptables: Iptables, table: Table, base: Chain): RuleTable {
     },
     statementsOf: (rule, name) => statementsOf(rule, chainOf(name)!, iptables.file),
     isKubeProxys: (name) => ofKubeProxy.test(name),
-    missing: (name, flow, place) => missingChain(name, flow, place, iptables),
+    missing: (name, flow, place) => missingIptablesChain(name, flow, place, iptables),
     commentOf: (rule, name) => commentOf(rule, chainOf(name)!, iptables.file),
     reasonOf: () => null,
   };

@@ -1,8 +1,79 @@
+import type { Iptables } from "../../model/iptables";
 import { type Base, type Chain, isKubeProxy, type Table, tableName } from "../../model/nftables";
-import { isClusterAddress } from "../services";
+import { type Outcome, type Place, unknownOutcome } from "../context";
 import { end, type Flow } from "../flow";
+import { isClusterAddress } from "../services";
 import { branchOnDoubt } from "./branches";
-import { unknownOutcome, type Outcome, type Place } from "./place";
+
+/** The outcome of a chain that a partial dump lacks, if kube-proxy always writes it alike. */
+export function missingIptablesChain(
+  name: string,
+  flow: Flow,
+  place: Place,
+  iptables: Iptables,
+): Outcome[] {
+  const { path, hook } = place.context;
+  const mark = iptablesMark(iptables);
+  const isMarked = (flow.mark & mark) !== 0;
+  const marked = (way: Flow): Flow => ({ ...way, mark: (way.mark | mark) >>> 0 });
+  const isNat = place.table.name === "nat";
+  const back = (note: string, way = flow): Outcome[] => {
+    path.note(`Chain ${name} is in no dump; ${note}`);
+    return [{ flow: way, on: "caller" }];
+  };
+  if (name === "KUBE-MARK-MASQ") {
+    return back(
+      `it is taken for what kube-proxy writes there: it sets mark 0x${mark.toString(16)}.`,
+      marked(flow),
+    );
+  }
+  if (name === "KUBE-NODE-PORT" && (flow.port < 30_000 || flow.port > 32_767)) {
+    return back(
+      `port ${flow.port} is taken for no NodePort, since those are 30000–32767 unless the API server is configured otherwise.`,
+    );
+  }
+  // A dump of the rules of one Service lacks the chain that masquerades what is marked.
+  if (name === "KUBE-POSTROUTING" && isMarked) {
+    path.note(
+      `Chain ${name} is in no dump; what is marked for masquerade is taken to be masqueraded there.`,
+    );
+    const by = {
+      to: "the address of the interface",
+      by: `table nat, chain ${name}, which is in no dump`,
+      kubeProxy: true,
+    };
+    return [{ flow: { ...flow, srcNatDone: true, snat: [...flow.snat, by] }, on: "out" }];
+  }
+  if (name === "KUBE-POSTROUTING") return [{ flow, on: "caller" }];
+  if (isNat && hook === "postrouting") {
+    return back("it can change the source, if kube-proxy does not, and nothing else.");
+  }
+  // These chains of IPVS mode mark for masquerade where the policy is Cluster, and do nothing else.
+  const mayMark = isNat && (name === "KUBE-NODE-PORT" || name === "KUBE-LOAD-BALANCER");
+  const why = mayMark
+    ? `whether the policy of the Service is Local: chain ${name} is in no dump`
+    : `what \`${name}\` does, which is neither a chain of the dump nor a known target`;
+  const id = `missing ${place.table.name} ${name}`;
+  return branchOnDoubt({ why, id }, flow, place).map(({ flow: way, value }) => {
+    if (!value) return { flow: way, on: "caller" };
+    if (mayMark) return { flow: marked(way), on: "caller" };
+    const unknown = `Chain ${name} of table ${place.table.name} is in no dump.`;
+    return { flow: end(way, "unknown", unknown), on: "out" };
+  });
+}
+
+/**
+ * The bit that kube-proxy uses, as its postrouting rules show it; 0x4000 by
+ * default.
+ */
+function iptablesMark(iptables: Iptables): number {
+  const rules = iptables.tables.get("nat")?.chains.get("KUBE-POSTROUTING")?.rules ?? [];
+  for (const rule of rules) {
+    const found = /mark (?:match )?(?:! )?(?:--mark )?(0x[0-9a-f]+)\/0x/i.exec(rule.text);
+    if (found !== null) return Number(found[1]) >>> 0;
+  }
+  return 0x4000;
+}
 
 type Call = Pick<Chain, "name"> & { readonly base: Base; readonly asks: readonly string[] };
 
@@ -64,7 +135,12 @@ const checks =
   /^(firewall-check|endpoints-check|(nodeport|service)-endpoints-check|cluster-ips-check)$/;
 
 /** The outcome of a chain that a partial dump lacks, if kube-proxy always writes it alike. */
-export function missingChain(name: string, flow: Flow, place: Place, table: Table): Outcome[] {
+export function missingNftablesChain(
+  name: string,
+  flow: Flow,
+  place: Place,
+  table: Table,
+): Outcome[] {
   const { node, path } = place.context;
   const of = `Chain ${name} of table ${tableName(table)} is not in the dump`;
   const on = (way: Flow, sentence = ""): Outcome[] => {
@@ -72,7 +148,7 @@ export function missingChain(name: string, flow: Flow, place: Place, table: Tabl
     return [{ flow: way, on: "caller" }];
   };
   if (!isKubeProxy(table)) return unknownOutcome(flow, `${of}.`);
-  const mark = masqueradeMark(table);
+  const mark = nftablesMark(table);
   if (name === "mark-for-masquerade") {
     const hex = `0x${mark.toString(16)}`;
     const marked = { ...flow, mark: (flow.mark | mark) >>> 0 };
@@ -103,7 +179,7 @@ export function missingChain(name: string, flow: Flow, place: Place, table: Tabl
 }
 
 /** The bit that kube-proxy uses, as its rules show it; 0x4000 by default. */
-function masqueradeMark({ chains }: Table): number {
+function nftablesMark({ chains }: Table): number {
   for (const { rules } of chains.values()) {
     for (const { text } of rules) {
       const found = /mark set (?:meta )?mark (?:\||or) (0x[0-9a-f]+)/i.exec(text);

@@ -9,9 +9,8 @@ import {
 } from "../../model/nftables";
 import type { Rule, Statement } from "../../model/statement";
 import { commentOf, statementsOf } from "../../read/nftables/rule";
-import type { BaseChain, Hook } from "../context";
-import { missingBaseChains, missingChain, withoutTerseSets } from "./missing-chains";
-import type { RuleTable } from "./place";
+import type { BaseChain, Hook, RuleTable } from "../context";
+import { missingBaseChains, missingNftablesChain, withoutTerseSets } from "./missing-chains";
 import { baseChain } from "./walk";
 
 const hooks: readonly string[] = ["prerouting", "input", "forward", "output", "postrouting"];
@@ -78,7 +77,7 @@ const ruleTable = (table: Table, base?: Pick<Chain, "name" | "rules">): RuleTabl
       : statements;
   },
   isKubeProxys: (chain) => isKubeProxy(table) || (table.ofIptables && ofKubeProxy.test(chain)),
-  missing: (chain, flow, place) => missingChain(chain, flow, place, table),
+  missing: (chain, flow, place) => missingNftablesChain(chain, flow, place, table),
   commentOf,
   reasonOf: (verdict, name) =>
     (isKubeProxy(table) &&

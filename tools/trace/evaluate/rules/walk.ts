@@ -1,21 +1,21 @@
 import type { Statement, Verdict } from "../../model/statement";
 import { readVerdict } from "../../read/nftables/rule";
-import type { BaseChain, Hook } from "../context";
-import { end, type Flow } from "../flow";
-import { isInSet } from "../ipset";
-import { merge } from "../merge-flows";
-import { type Branch, branchOnDoubt, branchOnMap, branchOnMatch, part } from "./branches";
-import { assign, updateSet, translate } from "./effects";
 import {
   addStep,
+  type BaseChain,
   choices,
-  unknownOutcome,
+  type Hook,
   type Outcome,
   type Place,
   rounded,
   ruleName,
   type RuleTable,
-} from "./place";
+  unknownOutcome,
+} from "../context";
+import { end, type Flow, merge } from "../flow";
+import { isInSet } from "../ipset";
+import { type Branch, branchOnDoubt, branchOnMap, branchOnMatch, part } from "./branches";
+import { assign, updateSet, translate } from "./effects";
 
 /** How a base chain is registered. */
 interface Base {

@@ -1,10 +1,178 @@
 import { isIP } from "node:net";
 
 import { DumpProblem } from "../../model/dump";
-import { builtIn, withoutComments } from "../../model/iptables";
-import type { DraftChain, Section } from "./section";
+import { builtIn, type Columns, withoutComments } from "../../model/iptables";
+import type { Rule } from "../../model/statement";
+
+/** A run of chains that belong to one table, before it is known to which. */
+export interface Section {
+  table: string | null;
+  family: 4 | 6 | null;
+  whole: boolean;
+  readonly line: number;
+  readonly chains: Map<string, DraftChain>;
+}
+
+interface DraftChain {
+  readonly name: string;
+  policy: string | null;
+  readonly rules: Rule[];
+  readonly columns: Columns | null;
+}
+
+const evidence: readonly (readonly [string, RegExp])[] = [
+  ["raw", /\s(NOTRACK\b|CT\b.*\bnotrack)/],
+  ["mangle", /\s(TPROXY|TCPMSS|DSCP|TOS|TTL|HL|CHECKSUM)\b/],
+  [
+    "nat",
+    /\s(DNAT|SNAT|MASQUERADE|REDIRECT|NETMAP)\b|\sKUBE-(MARK-MASQ|MARK-DROP|SVC-|SVL-|SEP-|FW-|XLB-|EXT-)|--dst-type LOCAL -j KUBE-NODEPORT|^KUBE-NODEPORTS? .*dst-type LOCAL/,
+  ],
+  ["filter", /\s(REJECT|DROP)\b/],
+];
+
+const ofChain: readonly (readonly [string, RegExp])[] = [
+  ["nat", /^KUBE-(SVC-|SVL-|SEP-|FW-|XLB-|EXT-|MARK-|POSTROUTING|LOAD-BALANCER)/],
+  ["filter", /^KUBE-(FORWARD|FIREWALL|EXTERNAL-SERVICES|PROXY-FIREWALL|IPVS-|SOURCE-RANGES)/],
+];
+
+/**
+ * Which table a section of a cut-down dump was cut from, inferred from its chains and targets; null
+ * when nothing shows it.
+ */
+export function inferTable(section: Section): string | null {
+  const names = [...section.chains.keys()];
+  const rules = [...section.chains.values()].flatMap((chain) =>
+    chain.rules.map(({ text }) => withoutComments(text)),
+  );
+  if (rules.some((rule) => evidence[0]![1].test(rule))) return "raw";
+  if (section.chains.has("FORWARD")) return section.chains.has("POSTROUTING") ? "mangle" : "filter";
+  if (names.some((name) => ofChain[0]![1].test(name))) return "nat";
+  for (const [table, target] of evidence) {
+    if (table !== "filter" && rules.some((rule) => target.test(rule))) return table;
+  }
+  if (names.some((name) => ofChain[1]![1].test(name))) return "filter";
+  if (names.some((name) => name === "PREROUTING" || name === "POSTROUTING")) return "nat";
+  // In filter kube-proxy asks for new connections before it goes there, in nat it need not.
+  if (
+    section.chains
+      .get("OUTPUT")
+      ?.rules.some((rule) => /KUBE-SERVICES/.test(rule.text) && !/ctstate/.test(rule.text))
+  )
+    return "nat";
+  if (rules.some((rule) => evidence[3]![1].test(rule))) return "filter";
+  if (section.chains.has("INPUT")) return "filter";
+  return section.chains.has("KUBE-SERVICES") ? "nat" : null;
+}
+
+const address6 = /(^|[\s![])([0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}([/\]\s]|$)/i;
+
+const address4 = /(^|[\s!:])\d{1,3}(\.\d{1,3}){3}([/:\s]|$)/;
+
+const mac = /(?<![:\w])[0-9a-f]{2}(:[0-9a-f]{2}){5}(?![:\w])/gi;
+
+/**
+ * Comments carry times and names with colons, and MAC addresses have them; neither says anything of
+ * the family.
+ */
+export function inferFamily(section: Section): 4 | 6 | null {
+  for (const chain of section.chains.values()) {
+    for (const rule of chain.rules) {
+      const bare = withoutComments(rule.text).replace(mac, "");
+      if (address6.test(bare)) return 6;
+      if (address4.test(bare)) return 4;
+    }
+  }
+  return null;
+}
+
+const title = /^\s*Chain (\S+) \((?:policy (\w+)(?: [^)]*)?|[-\d]+ references?)\)/;
+
+const head =
+  /^\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot\s+opt\s+(in\s+out\s+)?source\s+destination/;
 
 const anyBuiltIn = new Set(Object.values(builtIn).flat());
+
+export function isListing(text: string): boolean {
+  return text.split("\n").some((line) => title.test(line));
+}
+
+/**
+ * `iptables -L` in each of its forms, also pasted with bullets and blank lines, as runs of chains
+ * of one table each.
+ */
+export function splitListing(text: string, file: string, firstLine: number): Section[] {
+  const sections: Section[] = [];
+  let section: Section | null = null;
+  let chain: DraftChain | null = null;
+  let policy: string | null = null;
+  let name: string | null = null;
+  let line = firstLine - 1;
+  for (const raw of text.split("\n")) {
+    line += 1;
+    const at = raw.replace(/^\s*[•*·]\s+/, "").trimEnd();
+    if (at.trim() === "") continue;
+    const titled = title.exec(at);
+    if (titled !== null) {
+      expectHead(name, chain, file, line, at);
+      [name, policy, chain] = [titled[1]!, titled[2] ?? null, null];
+      continue;
+    }
+    const headed = head.exec(at);
+    if (headed !== null) {
+      if (name === null)
+        throw new DumpProblem(file, line, "`Chain NAME (…)` before the columns", at.trim());
+      const columns: Columns = {
+        verbose: headed[3] !== undefined,
+        numbered: headed[1] !== undefined,
+      };
+      chain = { name, policy, rules: [], columns };
+      if (section === null || section.chains.has(name) || startsAnother(section, name)) {
+        section = { table: null, family: null, whole: false, line, chains: new Map() };
+        sections.push(section);
+      }
+      section.chains.set(name, chain);
+      continue;
+    }
+    if (chain === null) {
+      throw new DumpProblem(
+        file,
+        line,
+        name === null ? "`Chain NAME (…)`" : "the line `target prot opt source destination`",
+        at.trim(),
+      );
+    }
+    chain.rules.push({ text: at.trim() === at ? at : keepEmptyTarget(at), line });
+  }
+  expectHead(name, chain, file, line, "");
+  return sections;
+}
+
+function expectHead(
+  name: string | null,
+  chain: DraftChain | null,
+  file: string,
+  line: number,
+  got: string,
+): void {
+  if (name === null || chain !== null) return;
+  throw new DumpProblem(
+    file,
+    line,
+    `the columns of chain ${name}`,
+    got,
+    "the listing is cut off: take it again",
+  );
+}
+
+/** A listing of a whole table begins with the chains that are built in. */
+function startsAnother(section: Section, name: string): boolean {
+  return anyBuiltIn.has(name) && [...section.chains.keys()].some((other) => !anyBuiltIn.has(other));
+}
+
+/** A rule without a target leaves its column blank; one space keeps that visible. */
+function keepEmptyTarget(text: string): string {
+  return /^\s{8,}/.test(text) ? ` ${text.trim()}` : text.trim();
+}
 
 /**
  * `iptables-save` and `iptables -S`, also with lines cut out of them, as runs of chains of one

@@ -1,6 +1,5 @@
+import type { Element } from "../../model/nftables";
 import type { Elements, Expression } from "../../model/statement";
-import { readElements } from "./elements";
-import { unquoted, type Words } from "./tokens";
 
 /** Words that begin a selector of two words, such as `ip saddr`. */
 const headers = new Set(
@@ -149,4 +148,117 @@ export function readData(words: Words): Elements {
   const written = words.braces();
   if (written !== null) return { kind: "anonymous", elements: readElements(written) };
   return { kind: "named", name: unquoted(words.next().replace(/^@/, "")) };
+}
+
+const word =
+  /\s*(?:([{}(),;])|((?:==|!=|<=|>=|<<|>>|[<>&|^])(?=[\s"\w(]|$))|(!)(?=\s)|(#)|((?:"[^"]*"|[^\s{}(),;"])+))/y;
+
+/**
+ * The words of a rule: braces, commas and operators stand alone, everything else is cut at blanks.
+ */
+export function tokens(text: string): string[] {
+  const words: string[] = [];
+  word.lastIndex = 0;
+  for (;;) {
+    const found = word.exec(text);
+    if (found === null) return words;
+    words.push(found[0].trimStart());
+  }
+}
+
+/** Walks over the words of a rule. */
+export class Words {
+  position = 0;
+
+  constructor(private readonly words: readonly string[]) {}
+
+  get done(): boolean {
+    return this.position >= this.words.length;
+  }
+
+  peek(ahead = 0): string {
+    return this.words[this.position + ahead] ?? "";
+  }
+
+  next(): string {
+    return this.words[this.position++] ?? "";
+  }
+
+  /** Takes the next words if they are these. */
+  take(...expected: readonly string[]): boolean {
+    if (!expected.every((each, ahead) => this.peek(ahead) === each)) return false;
+    this.position += expected.length;
+    return true;
+  }
+
+  /** `{ … }` as text, with the braces inside; null when the next word opens none. */
+  braces(): string | null {
+    if (this.peek() !== "{") return null;
+    const start = this.position;
+    let depth = 0;
+    do {
+      const each = this.next();
+      if (each === "{") depth++;
+      if (each === "}") depth--;
+    } while (depth > 0 && !this.done);
+    return this.since(start);
+  }
+
+  since(start: number): string {
+    return this.words.slice(start, this.position).join(" ");
+  }
+}
+
+export function unquoted(text: string): string {
+  return text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
+}
+
+/** Where an element's options begin: everything between its key and its value. */
+const options =
+  /\s+(?:comment\s+"|timeout\s|expires\s|counter\b|limit\s|quota\s|last\s|ct count\s)/;
+
+/** Cuts `{ a . b comment "x" : goto c, d-e }` (with or without its braces) into elements. */
+export function readElements(text: string): Element[] {
+  const elements: Element[] = [];
+  const inner = text.trimStart().startsWith("{")
+    ? text.slice(text.indexOf("{") + 1, text.lastIndexOf("}"))
+    : text;
+  let start = 0;
+  let quoted = false;
+  let depth = 0;
+  for (let i = 0; i <= inner.length; i++) {
+    const code = i === inner.length ? 44 : inner.charCodeAt(i);
+    if (code === 34) quoted = !quoted;
+    else if (quoted && i < inner.length) continue;
+    else if (code === 123) depth++;
+    else if (code === 125) depth--;
+    else if (code === 44 && depth === 0) {
+      const element = inner.slice(start, i).trim();
+      if (element !== "") elements.push(readElement(element));
+      start = i + 1;
+    }
+  }
+  return elements;
+}
+
+function readElement(text: string): Element {
+  const colon = text.includes('"') ? colonOutsideQuotes(text) : colonAt(text);
+  const left = colon < 0 ? text : text.slice(0, colon).trimEnd();
+  const end = left.search(options);
+  const key = end < 0 ? left : left.slice(0, end);
+  return {
+    key: key.split(" . ").map((part) => part.trim()),
+    value: colon < 0 ? null : text.slice(colon + 1).trim(),
+    comment: end < 0 ? null : (/\scomment\s+"([^"]*)"/.exec(left)?.[1] ?? null),
+  };
+}
+
+/** The colon before a value has a blank behind it; those of IPv6 addresses have not. */
+function colonAt(text: string): number {
+  const spaced = text.indexOf(" : ");
+  return spaced >= 0 ? spaced + 1 : text.search(/:\s/);
+}
+
+function colonOutsideQuotes(text: string): number {
+  return colonAt(text.replace(/"[^"]*"/g, (quoted) => "_".repeat(quoted.length)));
 }

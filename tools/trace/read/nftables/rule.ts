@@ -1,6 +1,5 @@
 import type { Elements, Expression, Nat, Rule, Statement, Verdict } from "../../model/statement";
-import { beginsExpression, readData, readExpression } from "./expression";
-import { tokens, unquoted, Words } from "./tokens";
+import { beginsExpression, readData, readExpression, tokens, unquoted, Words } from "./expression";
 
 const read = new WeakMap<Rule, readonly Statement[]>();
 

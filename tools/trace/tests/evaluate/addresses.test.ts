@@ -1,6 +1,9 @@
-import { parse } from "../../read/addresses";
+import { findService } from "../../evaluate/find-service";
 import { canonical, isWithin, rangeOf } from "../../model/range";
+import { parseAddresses } from "../../read/ip";
+import { nodeDump } from "../../read/read-dumps";
 import { ask, brief, nodeOf } from "../support/example";
+import { goldenDumps } from "../support/kube-proxy/golden-dumps";
 
 const plain = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
     link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
@@ -39,17 +42,17 @@ it.each([
     '[{"ifindex":1,"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}]},{"ifindex":2,"ifname":"eth0","addr_info":[{"local":"192.0.2.1","prefixlen":24},{"local":"2001:db8::1","prefixlen":64}]}]',
   ],
 ])("%s is read as interfaces and addresses", (_, text) => {
-  expect(parse(text, "ip-addr", 1).interfaces).toEqual(expected);
+  expect(parseAddresses(text, "ip-addr", 1).interfaces).toEqual(expected);
 });
 
 it("names file and line of what cannot be", () => {
-  expect(() => parse(plain.replace("192.0.2.1/24", "192.0.2.256/24"), "ip-addr", 1)).toThrow(
-    /^ip-addr:7: expected an address such as 10\.0\.0\.1\/24, got 192\.0\.2\.256/,
-  );
-  expect(() => parse("    inet 10.0.0.1/24 scope global eth0", "ip-addr", 4)).toThrow(
+  expect(() =>
+    parseAddresses(plain.replace("192.0.2.1/24", "192.0.2.256/24"), "ip-addr", 1),
+  ).toThrow(/^ip-addr:7: expected an address such as 10\.0\.0\.1\/24, got 192\.0\.2\.256/);
+  expect(() => parseAddresses("    inet 10.0.0.1/24 scope global eth0", "ip-addr", 4)).toThrow(
     /^ip-addr:4: expected a line that names an interface/,
   );
-  expect(() => parse('[{"ifname":"lo",', "ip-addr", 1)).toThrow(
+  expect(() => parseAddresses('[{"ifname":"lo",', "ip-addr", 1)).toThrow(
     /^ip-addr:1: expected the whole JSON/,
   );
 });
@@ -129,5 +132,34 @@ describe("a source that is not given", () => {
   it("is recognised by the interface where kube-proxy recognises pods by theirs", () => {
     expect(asked("-p udp", "pod", "! -i azv+")).toBe(through(false));
     expect(asked("-p udp", "outside", "! -i azv+")).toBe(through(true));
+  });
+});
+
+describe.each(["iptables", "nftables"] as const)("a Service in rules of %s", (mode) => {
+  const node = nodeDump(
+    goldenDumps(mode).filter(({ file }) =>
+      /^(ip6?tables-save|nft list ruleset|ip address)$/.test(file),
+    ),
+  );
+  const found = (name: string) =>
+    findService(node, name)
+      .map(({ destination, port, protocol }) => `${destination} ${port}/${protocol}`)
+      .sort();
+
+  it.each([
+    ["lab/plain", ["10.96.0.10 80/tcp", "fd00:10:96::10 80/tcp"]],
+    ["lab/ports:dns", ["10.96.0.11 53/udp", "fd00:10:96::11 53/udp"]],
+    ["lab/ports:9153", ["10.96.0.11 9153/tcp", "fd00:10:96::11 9153/tcp"]],
+    ["lab/unnamed", ["10.96.0.12 80/tcp", "fd00:10:96::12 80/tcp"]],
+    ["lab/empty", ["10.96.0.30 80/tcp", "fd00:10:96::30 80/tcp"]],
+    ["lab/balanced-far", ["10.96.0.20 80/tcp", "fd00:10:96::20 80/tcp"]],
+    ["lab/only-v6", ["fd00:10:96::91 80/tcp"]],
+  ])("is reached by its cluster IPs: %s", (name, expected) => {
+    expect(found(name)).toEqual(expected);
+  });
+
+  it("has ports that a wrong one is answered with", () => {
+    expect(() => found("lab/ports:https")).toThrow(/dns \(53\)/);
+    expect(() => found("lab/gone")).toThrow('got "lab/gone"');
   });
 });

@@ -1,5 +1,5 @@
 import { ask, brief, nodeOf } from "../support/example";
-import { ipAddr, ipsetSave, iptablesSave, ipvsadm } from "../support/ipvs-example";
+import { ipAddr, ipsetSave, iptablesSave, ipvsadm } from "../support/iptables-example";
 
 const node = nodeOf(iptablesSave, ipsetSave, ipvsadm, ipAddr);
 const halves = "10.244.1.5:8080=0.5 10.244.2.5:8080=0.5";

@@ -1,4 +1,4 @@
-import type { Answer } from "../../model/answer";
+import type { Answer } from "../../model/packet";
 import { ask, brief, nodeOf, oneNode } from "../support/example";
 
 /** A Service with two endpoints, and what table filter has in FORWARD. */

@@ -1,4 +1,4 @@
-import { parse } from "../../read/ip";
+import { parseRoutes } from "../../read/ip";
 import { nodeDump } from "../../read/read-dumps";
 import { ask, brief, nodeOf, oneNode } from "../support/example";
 import { tables } from "../support/iptables-example";
@@ -12,7 +12,7 @@ blackhole 10.244.3.0/24 proto bird
 `;
 
 const shown = (text: string): string[] =>
-  [...parse(text, "routes", 1).routes.values()].map(
+  [...parseRoutes(text, "routes", 1).routes.values()].map(
     ({ destination, metric, devices }) => `${destination} ${metric} ${devices.join("+")}`,
   );
 
@@ -57,7 +57,7 @@ it.each([
 });
 
 it("names file and line of a destination that is none", () => {
-  expect(() => parse(plain.replace("10.244.2.0", "10.244.256.0"), "routes", 1)).toThrow(
+  expect(() => parseRoutes(plain.replace("10.244.2.0", "10.244.256.0"), "routes", 1)).toThrow(
     /^routes:3: expected a destination such as default or 10\.0\.0\.0\/24, got 10\.244\.256\.0\/24/,
   );
 });

@@ -1,9 +1,8 @@
-import { canonical } from "../../model/range";
-import type { Answer } from "../../model/answer";
-import type { NodeDump } from "../../model/dump";
-import type { Packet } from "../../model/packet";
-import { nodeDump } from "../../read/read-dumps";
 import { trace } from "../../evaluate/trace";
+import type { NodeDump } from "../../model/dump";
+import type { Answer, Packet, Step } from "../../model/packet";
+import { canonical } from "../../model/range";
+import { nodeDump } from "../../read/read-dumps";
 
 /** A node of which no dump says anything; for tests. */
 export const nothing: NodeDump = {
@@ -50,3 +49,39 @@ export const oneNode = `1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue st
     inet 192.0.2.1/24 scope global eth0
     inet6 2001:db8::1/64 scope global
 `;
+
+const step = (table: string, chain: string, rule: string, effect: string): Step => ({
+  table,
+  chain,
+  rule: `-A ${chain} ${rule}`,
+  effect,
+});
+
+/** An answer as iptables gives it, with as many endpoints as wanted. */
+export function answerOf(count: number, changes: Partial<Answer> = {}): Answer {
+  const endpoints = Array.from({ length: count }, (_, index) => ({
+    address: `10.244.${index}.2:80`,
+    probability: 1 / count,
+  }));
+  return {
+    mode: "iptables",
+    packet: { from: "pod", source: null, destination: "10.96.0.41", port: 80, protocol: "tcp" },
+    steps: [
+      step("nat", "PREROUTING", "-j KUBE-SERVICES", "goes on in KUBE-SERVICES"),
+      step("nat", "KUBE-SERVICES", "-d 10.96.0.41/32 -j KUBE-SVC-A", "goes on in KUBE-SVC-A"),
+      ...endpoints.map(({ address }, index) =>
+        step("nat", `KUBE-SEP-${index}`, `-j DNAT --to-destination ${address}`, `to ${address}`),
+      ),
+      step("filter", "FORWARD", "-j KUBE-FORWARD", "goes on in KUBE-FORWARD"),
+      step("nat", "POSTROUTING", "-j KUBE-POSTROUTING", "goes on in KUBE-POSTROUTING"),
+      step("nat", "KUBE-POSTROUTING", "-m mark ! --mark 0x4000/0x4000 -j RETURN", "goes back"),
+    ],
+    verdict: "dnat",
+    endpoints,
+    masquerade: false,
+    affinitySeconds: null,
+    reason: "Service default/web has endpoints.",
+    notes: [],
+    ...changes,
+  };
+}

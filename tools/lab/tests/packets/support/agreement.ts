@@ -1,5 +1,4 @@
-import type { Answer } from "../../../../trace/model/answer";
-import type { Packet } from "../../../../trace/model/packet";
+import type { Answer, Packet } from "../../../../trace/model/packet";
 import { node } from "../../../packets/network";
 import type { ProbeResult } from "../../../packets/probe-agent";
 

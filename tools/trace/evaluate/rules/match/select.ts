@@ -1,11 +1,17 @@
 import { rangeOf } from "../../../model/range";
-import { isDevice } from "../../addresses";
-import { isLocal, isSourceLocal } from "../../addresses/local";
-import { isSourceIn } from "../../addresses/source";
+import { isDevice, isLocal, isSourceIn, isSourceLocal } from "../../addresses";
 import type { HookContext } from "../../context";
 import type { Decision, Flow, Undecided } from "../../flow";
-import { devicePattern, intervalOf, numberOf } from "./kinds";
-import { isPart, known, type NamedDoubt, undecidable, type Subject } from "./subject";
+import {
+  devicePattern,
+  intervalOf,
+  isPart,
+  known,
+  type NamedDoubt,
+  numberOf,
+  type Subject,
+  undecidable,
+} from "./kinds";
 
 /** The packet's value of a selector such as `ip saddr`. */
 export function select(name: string, question: Question): Subject {

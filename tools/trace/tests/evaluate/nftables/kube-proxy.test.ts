@@ -1,10 +1,8 @@
-import type { Answer } from "../../../model/answer";
+import type { Answer, Packet } from "../../../model/packet";
 import { parse } from "../../../read/nftables/parse";
-import type { Packet } from "../../../model/packet";
 import { trace } from "../../../evaluate/trace";
 import { nothing } from "../../support/example";
-import { kubeProxyTable } from "../../support/nftables-example";
-import type { Version } from "../../support/nftables-example-services";
+import { kubeProxyTable, type Version } from "../../support/nftables-example";
 
 /** That of today is in the golden dumps. */
 const versions: readonly Version[] = ["1.29", "1.33", "1.34"];

@@ -1,9 +1,15 @@
-import { readElements } from "../../../read/nftables/elements";
-import type { Kind } from "../../../evaluate/rules/match/kinds";
-import { intervalOf } from "../../../evaluate/rules/match/kinds";
-import { find } from "../../../evaluate/rules/match/lookup";
-import type { Subject } from "../../../evaluate/rules/match/subject";
-import { known, undecidable } from "../../../evaluate/rules/match/subject";
+import { installed, output } from "../../../../../tests/support/tools";
+import {
+  intervalOf,
+  type Kind,
+  kindOf,
+  known,
+  numberOf,
+  type Subject,
+  undecidable,
+} from "../../../evaluate/rules/match/kinds";
+import { find } from "../../../evaluate/rules/match/match";
+import { readElements } from "../../../read/nftables/expression";
 
 const address = (text: string): Subject => ({
   is: "value",
@@ -76,3 +82,33 @@ it("what is not known may be any element that the known parts allow", () => {
     "b",
   ]);
 });
+
+/** Symbols of a selector and their values, as the real nft knows them. */
+const byNft = (selector: string): [string, number][] =>
+  [
+    ...output(installed("nft", "nftables"), ["describe", ...selector.split(" ")]).matchAll(
+      /^\t([\w.-]+)\s+(0x[0-9a-f]+|\d+)$/gm,
+    ),
+  ].map(([, name, value]) => [name!, Number(value)]);
+
+const ours = (selector: string, symbols: readonly [string, number][]) =>
+  symbols.map(([name]) => [name, numberOf(kindOf(selector), name)]);
+
+const whole = ["ct state", "ct status", "ct direction", "tcp flags", "fib daddr type"];
+for (const selector of [...whole, "meta pkttype", "meta nfproto"]) {
+  it(`knows each symbol of ${selector} by nft's own value`, () => {
+    const symbols = byNft(selector);
+
+    expect(symbols.length).toBeGreaterThan(1);
+    expect(ours(selector, symbols)).toEqual(symbols);
+  });
+}
+
+for (const selector of ["meta l4proto", "meta protocol"]) {
+  it(`knows no symbol of ${selector} by another value than nft's`, () => {
+    const symbols = byNft(selector).filter(([name]) => numberOf(kindOf(selector), name) !== null);
+
+    expect(symbols.length).toBeGreaterThan(3);
+    expect(ours(selector, symbols)).toEqual(symbols);
+  });
+}

@@ -1,7 +1,9 @@
-import type { Answer } from "../../../model/answer";
+import { Path } from "../../../evaluate/context";
+import { start } from "../../../evaluate/flow";
+import { baseChains } from "../../../evaluate/rules/nftables";
+import { Kernel, trace } from "../../../evaluate/trace";
+import type { Answer, Packet } from "../../../model/packet";
 import { parse } from "../../../read/nftables/parse";
-import type { Packet } from "../../../model/packet";
-import { trace } from "../../../evaluate/trace";
 import { nothing } from "../../support/example";
 import { kubeProxyTable } from "../../support/nftables-example";
 
@@ -274,4 +276,74 @@ describe("what the dump does not decide is said", () => {
       verdict("prerouting", ["tcp dport 80 tproxy ip to 127.0.0.1:8080"], { priority: "mangle" }),
     ).toBe("unknown");
   });
+});
+
+const ip = (first: number, at: number): string =>
+  `10.${String(first)}.${String(at >> 8)}.${String(at & 255)}`;
+
+/** A table with many Services of many endpoints. */
+function manyServices(services: number, endpoints: number): string {
+  const numbers = Array.from({ length: services }, (_, at) => at);
+  const targets = Array.from(
+    { length: endpoints },
+    (_, at) => `${String(at)} : ${ip(128, at)} . 8080`,
+  ).join(", ");
+  return [
+    "table ip services {",
+    "\tmap service-ips {",
+    "\t\ttype ipv4_addr . inet_proto . inet_service : verdict",
+    `\t\telements = { ${numbers.map((at) => `${ip(96, at)} . tcp . 80 : goto service-${String(at)}/`).join(",\n\t\t\t     ")} }`,
+    "\t}",
+    "\tchain services {",
+    "\t\tip daddr . meta l4proto . th dport vmap @service-ips",
+    "\t}",
+    ...numbers.map(
+      (at) =>
+        `\tchain service-${String(at)}/ {\n\t\tmeta l4proto tcp dnat ip to numgen random mod ${String(endpoints)} map { ${targets} }\n\t}`,
+    ),
+    "\tchain nat-prerouting {",
+    "\t\ttype nat hook prerouting priority dstnat; policy accept;",
+    "\t\tjump services",
+    "\t}",
+    "}",
+    "",
+  ].join("\n");
+}
+
+function walk(
+  services: number,
+  endpoints: number,
+): { visited: number; steps: number; shares: number[] } {
+  const nftables = parse(manyServices(services, endpoints), "nft.txt", 1);
+  const packet: Packet = {
+    from: "outside",
+    source: "203.0.113.9",
+    destination: ip(96, services - 1),
+    port: 80,
+    protocol: "tcp",
+  };
+  const dump = { ...nothing, nftables };
+  const path = new Path();
+  const node = { dump, packet, family: 4 as const, podRanges: [], podDevices: [] };
+  const flows = new Kernel(
+    node,
+    path,
+    baseChains(nftables, 4, () => true),
+  ).run(start(packet));
+  return {
+    visited: path.visited,
+    steps: path.steps.length,
+    shares: flows.map(({ probability }) => probability),
+  };
+}
+
+it("looks at no more rules when there are more Services", () => {
+  expect(walk(20_000, 2)).toEqual(walk(2, 2));
+});
+
+it("looks at no more rules, and reports no more steps, when a Service has more endpoints", () => {
+  const [few, many] = [walk(1, 10), walk(1, 1_000)];
+  expect([many.visited, many.steps]).toEqual([few.visited, few.steps]);
+  expect(many.shares).toHaveLength(1_000);
+  expect(many.shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1, 9);
 });

@@ -1,14 +1,12 @@
 import { spawnSync } from "node:child_process";
 
-import type { Answer } from "../../../model/answer";
+import type { Answer, Packet } from "../../../model/packet";
 import { parse } from "../../../read/nftables/parse";
 import { readStatements } from "../../../read/nftables/rule";
-import type { Packet } from "../../../model/packet";
 import { trace } from "../../../evaluate/trace";
 import type { Statement } from "../../../model/statement";
 import { nothing } from "../../support/example";
-import { kubeProxyTable } from "../../support/nftables-example";
-import type { Version } from "../../support/nftables-example-services";
+import { kubeProxyTable, type Version } from "../../support/nftables-example";
 import { describeUnless } from "../../../../../tests/support/unless";
 
 /** A ruleset loaded into a network namespace of its own, and how nft lists it there. */

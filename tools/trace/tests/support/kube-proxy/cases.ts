@@ -1,5 +1,4 @@
-import type { Answer } from "../../../model/answer";
-import type { Packet } from "../../../model/packet";
+import type { Answer, Packet } from "../../../model/packet";
 import type { Mode } from "../../../../lab/packets/cluster/proxy";
 import cases from "./golden/cases.json";
 import type { Probe } from "../../../../lab/packets/probe-agent";
