@@ -1,4 +1,4 @@
-import type { Endpoint, Port, Wanted } from "./cluster/objects";
+import type { Endpoint, Port, Wanted } from "./cluster";
 import { balancerIp, clusterIp, externalIp, node, podHere, podThere } from "./network";
 
 /** Two pods on the node, and two on another one. */

@@ -3,7 +3,7 @@ import { copyFileSync } from "node:fs";
 import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { Survivor } from "../survivor";
+import { Survivor } from "../workloads";
 import { stage } from "../writer";
 import { allReady, everywhere } from "./nodes";
 

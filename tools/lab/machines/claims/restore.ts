@@ -2,7 +2,7 @@ import type { KubernetesObject } from "../../../../components/cluster/kubernetes
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { Survivor } from "../survivor";
+import { Survivor } from "../workloads";
 import { allReady } from "./nodes";
 import { expectMembers } from "./three";
 

@@ -7,7 +7,7 @@ import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { atLeast, namespace, replicas, fewestDuring } from "../budget";
-import { Survivor } from "../survivor";
+import { Survivor } from "../workloads";
 import { whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
 import { configMap, saveSnapshot } from "./restore";

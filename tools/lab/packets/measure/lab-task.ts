@@ -4,7 +4,7 @@ import { type Counts, countsOf } from "../../../trace/model/counts";
 import type { NodeDump } from "../../../trace/model/dump";
 import { nodeDump } from "../../../trace/read/read-dumps";
 import { startApiServer } from "../cluster/api-server";
-import { create, createNode, remove, replaceEndpoints, type Wanted } from "../cluster/objects";
+import { create, createNode, remove, replaceEndpoints, type Wanted } from "../cluster";
 import { metric, type Mode, processorSeconds, startProxy } from "../cluster/proxy";
 import { output, reportProgress, runAll, runLabTask } from "../task";
 import type { LabBinaries } from "../machine";

@@ -1,5 +1,5 @@
 import { startApiServer } from "../../../../lab/packets/cluster/api-server";
-import { create, createNode, setZone } from "../../../../lab/packets/cluster/objects";
+import { create, createNode, setZone } from "../../../../lab/packets/cluster";
 import { type Mode, startProxy, written } from "../../../../lab/packets/cluster/proxy";
 import { runLabTask, output, reportProgress } from "../../../../lab/packets/task";
 import type { LabBinaries } from "../../../../lab/packets/machine";

@@ -1,8 +1,8 @@
-import type { LoggedRequest } from "../../../local-azure/arm/requests";
-import { classOf, nameOf } from "../../faults/cases/case";
-import { casesOf, inOrder } from "../../faults/cases/cases";
-import { readsIn, type Request, writesIn } from "../../faults/cases/requests";
-import { firstUp, scenarioOf } from "../../faults/cases/scenarios";
+import type { LoggedRequest } from "../../local-azure/arm/requests";
+import { classOf, nameOf } from "../faults/cases/case";
+import { casesOf, inOrder } from "../faults/cases/cases";
+import { readsIn, type Request, writesIn } from "../faults/cases/requests";
+import { firstUp, scenarioOf } from "../faults/cases/scenarios";
 
 const request = (method: string, type: string, name: string): Request => ({
   ...{ method, type, nth: 1 },

@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { checkout } from "../../../shared/checkout";
-import { chapters, notCovered } from "../../machines/chapters";
-import { type Chapter, expectAll, expectSaid, expectSame, type Result } from "../../machines/claim";
-import { Findings, markdown, stepsIn, summary } from "../../machines/findings";
-import { testFolder } from "../../../../tests/support/test-folder";
+import { checkout } from "../../shared/checkout";
+import { chapters, notCovered } from "../machines/chapters";
+import { type Chapter, expectAll, expectSaid, expectSame, type Result } from "../machines/claim";
+import { Findings, markdown, stepsIn, summary } from "../machines/findings";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const check = async (): Promise<void> => undefined;
 const chapter: Chapter = {

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { send } from "./api-server";
+import { send } from "./cluster/api-server";
 
 /** Kubernetes objects as the API takes them, as far as a lab fills them in. */
 export interface Wanted {
