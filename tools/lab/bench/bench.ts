@@ -3,11 +3,10 @@ import { cpus, totalmem } from "node:os";
 import { prepareBinaries } from "../../programs/engine";
 import { markdownTable } from "../../shared/columns";
 import { type Progress, spoken } from "../../shared/progress";
-import { type Growth, growth } from "./growth";
+import { type Growth, growth, type WallTime, wallTime } from "./wall-time";
 import type { Bench } from "./local-stack";
 import { assumed } from "./paced-machines";
 import { type Previews, previews } from "./previews";
-import { type WallTime, wallTime } from "./wall-time";
 
 /** Measures, prints a report in Markdown, and returns the exit code: 1 when a ratio is too high. */
 export async function bench(progress: Progress, signal: AbortSignal): Promise<number> {

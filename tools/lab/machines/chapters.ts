@@ -1,11 +1,10 @@
 import { current, nextPatch, previousMinor } from "../../programs/releases";
 import type { Chapter } from "./claim";
-import { authorityClaims } from "./claims/authorities";
-import { certificateClaims } from "./claims/certificates";
+import { authorityClaims, certificateClaims } from "./claims/certificates";
 import { closedClaims } from "./claims/closed";
 import { giveShop, identityClaims } from "./claims/identity";
 import { imageClaims } from "./claims/image";
-import { initializationClaims } from "./claims/initialization";
+import { areInitialized, comesUp, initializationClaims, nodeClaims } from "./claims/nodes";
 import {
   giveLandingZone,
   landingZone,
@@ -15,7 +14,6 @@ import {
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { maintenanceClaims } from "./claims/maintenance";
-import { areInitialized, comesUp, nodeClaims } from "./claims/nodes";
 import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";

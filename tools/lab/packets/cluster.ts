@@ -1,5 +1,171 @@
+import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:https";
 import { availableParallelism } from "node:os";
-import { send } from "./cluster/api-server";
+import { join } from "node:path";
+
+import { folder, type Running, start } from "./task";
+
+const port = 6443;
+
+const address = `https://127.0.0.1:${port}`;
+
+const token = randomUUID();
+
+/** Many requests at a time on connections that stay: a lab makes ten thousand objects. */
+const agent = new Agent({ keepAlive: true, maxSockets: 16, rejectUnauthorized: false });
+
+const kubeconfig = join(folder, "kubeconfig");
+
+export interface ControlPlane {
+  readonly etcd: string;
+  readonly "kube-apiserver": string;
+}
+
+/** Ranges of the Services, and the node's address, that the Service `kubernetes` leads to. */
+export interface Ranges {
+  readonly services: string;
+  readonly node: string;
+}
+
+/** An etcd and an API server on loopback, without controllers; done when the API is ready. */
+export async function startApiServer(
+  binaries: ControlPlane,
+  { services, node }: Ranges,
+): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  writeKeys();
+  start("etcd", binaries.etcd, [
+    `--data-dir=${join(folder, "etcd")}`,
+    "--unsafe-no-fsync",
+    "--log-level=error",
+    "--listen-client-urls=http://127.0.0.1:2379",
+    "--advertise-client-urls=http://127.0.0.1:2379",
+    "--listen-peer-urls=http://127.0.0.1:2380",
+  ]);
+  const server = start("kube-apiserver", binaries["kube-apiserver"], [
+    "--etcd-servers=http://127.0.0.1:2379",
+    `--service-cluster-ip-range=${services}`,
+    `--advertise-address=${node}`,
+    "--bind-address=127.0.0.1",
+    `--secure-port=${port}`,
+    `--cert-dir=${folder}`,
+    `--token-auth-file=${join(folder, "tokens.csv")}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${join(folder, "sa.pub")}`,
+    `--service-account-signing-key-file=${join(folder, "sa.key")}`,
+    "--authorization-mode=AlwaysAllow",
+  ]);
+  await server.until("the API is ready", 120, async () => (await send("GET", "/readyz")) === "ok");
+}
+
+function writeKeys(): void {
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const write = (name: string, text: string | Buffer): void =>
+    writeFileSync(join(folder, name), text, { mode: 0o600 });
+  write("sa.pub", publicKey.export({ type: "spki", format: "pem" }));
+  write("sa.key", privateKey.export({ type: "pkcs8", format: "pem" }));
+  write("tokens.csv", `${token},lab,lab,system:masters\n`);
+  write(
+    "kubeconfig",
+    JSON.stringify({
+      clusters: [{ name: "lab", cluster: { server: address, "insecure-skip-tls-verify": true } }],
+      users: [{ name: "lab", user: { token } }],
+      contexts: [{ name: "lab", context: { cluster: "lab", user: "lab" } }],
+      "current-context": "lab",
+    }),
+  );
+}
+
+/** What the API answers, as text; an error with its words when it is no success. */
+function send(method: string, path: string, body?: object): Promise<string> {
+  const type = method === "PATCH" ? "application/merge-patch+json" : body && "application/json";
+  const headers = { authorization: `Bearer ${token}`, ...(type && { "content-type": type }) };
+  return new Promise((resolve, reject) => {
+    const sent = request(`${address}${path}`, { method, agent, headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        if ((response.statusCode ?? 500) < 300) resolve(text);
+        else reject(new Error(`${method} ${path}: ${text}`));
+      });
+    });
+    sent.on("error", reject);
+    sent.end(body && JSON.stringify(body));
+  });
+}
+
+export type Mode = "iptables" | "nftables" | "ipvs";
+
+/** kube-proxy as kubeadm configures it, but for what a namespace does not let it change. */
+function configuration(mode: Mode, node: string, pods: string): object {
+  return {
+    apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+    kind: "KubeProxyConfiguration",
+    mode,
+    hostnameOverride: node,
+    clusterCIDR: pods,
+    clientConnection: { kubeconfig },
+    metricsBindAddress: "127.0.0.1:10249",
+    healthzBindAddress: "127.0.0.1:10256",
+    conntrack: { maxPerCore: 0 },
+    oomScoreAdj: 0,
+  };
+}
+
+/** iptables 1.8.9 takes minutes for 5,000 Services, the more the more there are. */
+const syncSeconds = 720;
+
+/** A kube-proxy of the node of that name; done when it has written all its rules. */
+export async function startProxy(
+  binary: string,
+  mode: Mode,
+  { node, pods }: { node: string; pods: string },
+): Promise<Running> {
+  const config = join(folder, `${mode}.json`);
+  writeFileSync(config, JSON.stringify(configuration(mode, node, pods)));
+  const proxy = start(`kube-proxy-${mode}`, binary, [`--config=${config}`]);
+  await written(proxy, 0);
+  return proxy;
+}
+
+/** Done when the rules have a change of this time, in milliseconds since 1970, and all before. */
+export const written = (proxy: Running, since: number): Promise<void> =>
+  proxy.until("a sync", syncSeconds, async () => isInStep(await metrics(), since / 1000));
+
+const metrics = async (): Promise<string> => (await fetch("http://127.0.0.1:10249/metrics")).text();
+
+/** The values of a metric by IP family. */
+function values(text: string, name: string): Map<string, number> {
+  const line = new RegExp(String.raw`^kubeproxy_${name}\{ip_family="(\w+)"\} (\S+)$`, "gm");
+  return new Map([...text.matchAll(line)].map(([, family = "", value]) => [family, Number(value)]));
+}
+
+/** Whether there was something to write since, and it has been, in every family. */
+function isInStep(text: string, since: number): boolean {
+  const queued = values(text, "sync_proxy_rules_last_queued_timestamp_seconds");
+  const done = values(text, "sync_proxy_rules_last_timestamp_seconds");
+  return (
+    queued.size > 0 &&
+    [...queued].every(([family, at]) => since <= at && at <= (done.get(family) ?? 0))
+  );
+}
+
+/** A metric of kube-proxy's IPv4 half. */
+export const metric = async (name: string): Promise<number> =>
+  values(await metrics(), name).get("IPv4") ?? 0;
+
+const ticksPerSecond = 100;
+
+/** Seconds of processor time that a process and the tools it ran have used. */
+export function processorSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The second field is the program's name, which may hold spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user = 0, system = 0, ofTools = 0, ofToolsInSystem = 0] = fields.slice(11, 15).map(Number);
+  return (user + system + ofTools + ofToolsInSystem) / ticksPerSecond;
+}
 
 /** Kubernetes objects as the API takes them, as far as a lab fills them in. */
 export interface Wanted {

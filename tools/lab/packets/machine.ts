@@ -5,8 +5,7 @@ import { promisify } from "node:util";
 
 import { install, type InstallOptions, placesOf } from "../../programs/installs";
 import { clusterTools, nodeTool } from "../../programs/tools";
-import type { ControlPlane } from "./cluster/api-server";
-import type { Mode } from "./cluster/proxy";
+import type { ControlPlane, Mode } from "./cluster";
 import { environment } from "./enter";
 
 const exec = promisify(execFile);

@@ -1,5 +1,5 @@
 import { isReady, type KubernetesObject } from "../../../../components/cluster/kubernetes-api";
-import { atLeast, fewestDuring, namespace, replicas } from "../budget";
+import { atLeast, fewestDuring, namespace, replicas } from "../workloads";
 import { type Claim, eventually, expectSame, lowestDuring } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { saw, whileWriting } from "../writer";

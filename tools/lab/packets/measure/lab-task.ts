@@ -3,9 +3,18 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Counts, countsOf } from "../../../trace/model/counts";
 import type { NodeDump } from "../../../trace/model/dump";
 import { nodeDump } from "../../../trace/read/read-dumps";
-import { startApiServer } from "../cluster/api-server";
-import { create, createNode, remove, replaceEndpoints, type Wanted } from "../cluster";
-import { metric, type Mode, processorSeconds, startProxy } from "../cluster/proxy";
+import {
+  create,
+  createNode,
+  metric,
+  type Mode,
+  processorSeconds,
+  remove,
+  replaceEndpoints,
+  startApiServer,
+  startProxy,
+  type Wanted,
+} from "../cluster";
 import { output, reportProgress, runAll, runLabTask } from "../task";
 import type { LabBinaries } from "../machine";
 import { buildNetwork, clusterIp, node, podHere, ranges } from "../network";

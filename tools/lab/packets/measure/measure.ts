@@ -8,8 +8,16 @@ import { UserError } from "../../../shared/user-error";
 import { inLab, labProblem } from "../enter";
 import { labBinaries, machine, modesHere } from "../machine";
 import type { Measurement, MeasuringTask } from "./lab-task";
-import { csvOf, type Measured, measuredIn, pageOf, type Places, ratiosOf, tableOf } from "./page";
-import { plotOf } from "./plot";
+import {
+  csvOf,
+  type Measured,
+  measuredIn,
+  pageOf,
+  type Places,
+  plotOf,
+  ratiosOf,
+  tableOf,
+} from "./page";
 import { measureInVirtualMachine } from "./virtual-machine";
 
 /** Each Service has six pods. */

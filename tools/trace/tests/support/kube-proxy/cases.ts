@@ -1,5 +1,5 @@
 import type { Answer, Packet } from "../../../model/packet";
-import type { Mode } from "../../../../lab/packets/cluster/proxy";
+import type { Mode } from "../../../../lab/packets/cluster";
 import cases from "./golden/cases.json";
 import type { Probe } from "../../../../lab/packets/probe-agent";
 import type { AgentName } from "../../../../lab/packets/start-agents";

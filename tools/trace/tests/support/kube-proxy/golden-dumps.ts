@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Mode } from "../../../../lab/packets/cluster/proxy";
+import type { Mode } from "../../../../lab/packets/cluster";
 
 /** What a command printed on a node; `file` is the command. */
 export interface Dump {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { Progress } from "../../../../shared/progress";
 import { messageOf } from "../../../../shared/user-error";
-import type { Mode } from "../../../../lab/packets/cluster/proxy";
+import type { Mode } from "../../../../lab/packets/cluster";
 import { inLab } from "../../../../lab/packets/enter";
 import { labBinaries, modesHere } from "../../../../lab/packets/machine";
 import { goldenFile, sessionText } from "./golden-dumps";

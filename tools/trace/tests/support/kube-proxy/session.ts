@@ -1,6 +1,12 @@
-import { startApiServer } from "../../../../lab/packets/cluster/api-server";
-import { create, createNode, setZone } from "../../../../lab/packets/cluster";
-import { type Mode, startProxy, written } from "../../../../lab/packets/cluster/proxy";
+import {
+  create,
+  createNode,
+  type Mode,
+  setZone,
+  startApiServer,
+  startProxy,
+  written,
+} from "../../../../lab/packets/cluster";
 import { runLabTask, output, reportProgress } from "../../../../lab/packets/task";
 import type { LabBinaries } from "../../../../lab/packets/machine";
 import { buildNetwork, inNetwork, node, ranges } from "../../../../lab/packets/network";
