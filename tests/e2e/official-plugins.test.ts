@@ -7,7 +7,7 @@ import { endDaemon, ensureDaemon } from "../../tools/local-azure/daemon/daemon-c
 import { choosePlugins } from "../../tools/local-azure/rehearsal/choose-plugins";
 import { Rehearsal } from "../../tools/local-azure/rehearsal/rehearsal";
 import { takeFolder } from "../../tools/local-azure/rehearsal/state-folder";
-import { pluginTools } from "../../tools/programs/plugins";
+import { pluginTools } from "../../tools/programs/tools";
 import { checkout, loadTypeScript } from "../../tools/shared/checkout";
 import { Progress } from "../../tools/shared/progress";
 import { succeeded } from "../../tools/lab/local-cloud";

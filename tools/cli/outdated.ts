@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { fetch } from "../../components/settings/shell-proxy";
 import { minorOf, minors, versions } from "../../components/versions";
-import { pinnedModules } from "../programs/pinned";
+import { pinnedModules } from "../programs/releases";
 import { checkout } from "../shared/checkout";
 import { columns } from "../shared/columns";
 import { withTimeLimit } from "../shared/time-limit";

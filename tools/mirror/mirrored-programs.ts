@@ -3,8 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { controllerManager, credentialProvider, nodeManager } from "../programs/controllers";
-import { pinned } from "../programs/pinned";
-import { current, type Release, releaseOf } from "../programs/releases";
+import { current, pinned, type Release, releaseOf } from "../programs/releases";
 import {
   etcdctlToolOf,
   etcdToolOf,

@@ -1,4 +1,4 @@
-import { pinned } from "./pinned";
+import { pinned } from "./releases";
 import type { Tool } from "./tools";
 
 /**

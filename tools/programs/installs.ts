@@ -19,8 +19,7 @@ import type { Progress } from "../shared/progress";
 import { runConcurrently } from "../shared/run-concurrently";
 import { Interrupted, UserError } from "../shared/user-error";
 import { build, goProblem } from "./builds";
-import { download, NoAnswer } from "./downloads";
-import { downloadFromImage } from "./image-downloads";
+import { download, downloadFromImage, NoAnswer } from "./downloads";
 import { cacheFolder, type Tool } from "./tools";
 
 /**

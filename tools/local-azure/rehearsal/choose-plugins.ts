@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs
 import { join } from "node:path";
 
 import { type InstallOptions, placesOf, tryToInstall } from "../../programs/installs";
-import { pluginTools } from "../../programs/plugins";
-import type { Tool } from "../../programs/tools";
+import { pluginTools, type Tool } from "../../programs/tools";
 import { readJson, writeWhole } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
 import { pulumiHome } from "../../pulumi/pulumi";

@@ -1,6 +1,5 @@
 import { cloudProviderImages } from "../../../components/versions";
-import { pinned } from "../../programs/pinned";
-import { current, type Release, releases } from "../../programs/releases";
+import { current, pinned, type Release, releases } from "../../programs/releases";
 import { UserError } from "../../shared/user-error";
 import type { ImageRecipe, LayerRecipe } from "./build-image";
 import { partsOf } from "./image-layout";

@@ -1,8 +1,7 @@
 import { constants, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { pinned } from "../../programs/pinned";
-import { releaseOf } from "../../programs/releases";
+import { pinned, releaseOf } from "../../programs/releases";
 import { run } from "../commands";
 import { cniPlugins, versionedName } from "../mirrored-programs";
 

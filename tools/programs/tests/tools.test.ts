@@ -13,8 +13,7 @@ import {
 import { controllerManager, diskDriver, diskPlugin, nodeManager } from "../controllers";
 import { hashIn } from "../downloads";
 import { placesOf } from "../installs";
-import { pinned } from "../pinned";
-import { previousMinor, releaseOf, releases } from "../releases";
+import { pinned, previousMinor, releaseOf, releases } from "../releases";
 import { cacheFolder, clusterTools, engineTool, nodeTool } from "../tools";
 import { checkout } from "../../shared/checkout";
 

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { arePluginsThere, choosePlugins, pluginsOf } from "../../rehearsal/choose-plugins";
-import { pluginTools } from "../../../programs/plugins";
-import type { Tool } from "../../../programs/tools";
+import { pluginTools, type Tool } from "../../../programs/tools";
 import { Progress } from "../../../shared/progress";
 
 let state: string;
