@@ -17,7 +17,7 @@ import { hasKubernetesPackages, providePackages } from "./packages/provide-packa
 import { fetchArchive, releaseArchives } from "./packages/release-archives";
 import { requiredCommands, run } from "./commands";
 import { type Item, type Missing, type Report, Sources } from "./sources";
-import { runConcurrently } from "../shared/run-concurrently";
+import { runConcurrently } from "../shared/concurrency";
 import {
   locate,
   programsInImages,

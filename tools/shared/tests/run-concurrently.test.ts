@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { runConcurrently } from "../run-concurrently";
+import { runConcurrently } from "../concurrency";
 
 const never = (signal: AbortSignal) => sleep(60_000, undefined, { signal });
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { prepareMirror } from "../../../mirror/mirror";
 import { requiredCommands } from "../../../mirror/commands";
-import { runConcurrently } from "../../../shared/run-concurrently";
+import { runConcurrently } from "../../../shared/concurrency";
 import { debianPackages, forMachines } from "../../../programs/debian";
 import type { InstallOptions } from "../../../programs/installs";
 import { cacheFolder } from "../../../programs/tools";
