@@ -1,6 +1,6 @@
 import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
-import { pause } from "../shared/pause";
+import { pause } from "../shared/concurrency";
 import { Progress } from "../shared/progress";
 import { perform, typed } from "./command";
 import { clusterOf, type StackWords } from "./stack";

@@ -6,7 +6,7 @@ import { minorOf, minors, versions } from "../../components/versions";
 import { pinnedModules } from "../programs/releases";
 import { checkout } from "../shared/checkout";
 import { columns } from "../shared/columns";
-import { withTimeLimit } from "../shared/time-limit";
+import { withTimeLimit } from "../shared/concurrency";
 import { messageOf, UserError } from "../shared/user-error";
 import { perform } from "./command";
 

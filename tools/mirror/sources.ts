@@ -1,5 +1,5 @@
 import { fetch } from "../../components/settings/shell-proxy";
-import { withTimeLimit } from "../shared/time-limit";
+import { withTimeLimit } from "../shared/concurrency";
 
 /** How long an official source may take to answer. */
 const answerWithin = 5000;

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { fetch } from "../../components/settings/shell-proxy";
 import { reasonOf } from "../shared/files";
 import type { Step } from "../shared/progress";
-import { withTimeLimit } from "../shared/time-limit";
+import { withTimeLimit } from "../shared/concurrency";
 import { messageOf, UserError } from "../shared/user-error";
 import type { Download, OfficialImage, Published, Tool } from "./tools";
 

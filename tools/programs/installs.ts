@@ -14,9 +14,8 @@ import { join } from "node:path";
 
 import { makeFolder, reasonOf } from "../shared/files";
 import { holderOf, tryLock } from "../shared/lock";
-import { pause } from "../shared/pause";
+import { pause, runConcurrently } from "../shared/concurrency";
 import type { Progress } from "../shared/progress";
-import { runConcurrently } from "../shared/concurrency";
 import { Interrupted, UserError } from "../shared/user-error";
 import { build, goProblem } from "./builds";
 import { download, downloadFromImage, NoAnswer } from "./downloads";

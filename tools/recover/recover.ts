@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { stackOf } from "../../components/azure/stack-tag";
 import { writeWhole } from "../shared/files";
-import { pause } from "../shared/pause";
+import { pause } from "../shared/concurrency";
 import type { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
 import type { Ended } from "../pulumi/pulumi";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { checkout, loadTypeScript } from "../../shared/checkout";
 import { holderOf } from "../../shared/lock";
 import { isAlive, type ProcessIdentity } from "../../shared/pids";
-import { pause } from "../../shared/pause";
+import { pause } from "../../shared/concurrency";
 import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";

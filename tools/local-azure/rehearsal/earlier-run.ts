@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { pause } from "../../shared/pause";
+import { pause } from "../../shared/concurrency";
 import type { Progress } from "../../shared/progress";
 import type { PulumiOptions } from "../../pulumi/pulumi";
 import { endRunsIn, enginesLeftIn, isPulumi } from "../../pulumi/run-processes";
