@@ -1,8 +1,7 @@
 import { type AzureResources, referred, type Subnet as AzureSubnet } from "./azure";
 import { type Address, type Balancer, balancersOf, otherAddresses } from "./balancers";
 import { type ClusterAnswer, waitingServices } from "./cluster";
-import { type Disk, looseDisks } from "./disks";
-import { type Machine, machinesOf, type Status } from "./machines";
+import { type Disk, looseDisks, type Machine, machinesOf, type Status } from "./machines";
 
 /** All that a picture is made of, as it was read. */
 export interface Seen {

@@ -1,10 +1,24 @@
-import type { Picture } from "../model";
-import { type BalancerCard, balancerCard } from "./balancer-card";
-import { channelOf, drawnLane, gutterOf, type Lane, lanesOf } from "./lanes";
-import { style } from "./palette";
-import { box, type Drawn, group, pair, pill, pillWidth, type Place, text, wrapped } from "./shapes";
-import { type ZoneColumn, zoneColumn } from "./zone-column";
 import { escaped } from "../../shared/xml";
+import type { Balancer, BalancerRule } from "../balancers";
+import { counted, type Picture } from "../model";
+import { channelOf, drawnLane, gutterOf, type Lane, laneOf, lanesOf, type Point } from "./lanes";
+import {
+  box,
+  dot,
+  type Drawn,
+  group,
+  pair,
+  path,
+  pill,
+  pillWidth,
+  type Place,
+  style,
+  text,
+  textSize,
+  widthOf,
+  wrapped,
+} from "./shapes";
+import { type ZoneColumn, zoneColumn } from "./zone-column";
 
 const pageWidth = 1200;
 
@@ -180,3 +194,87 @@ function networkBox({ x, y, width }: Place, picture: Picture, lanes: readonly La
     ].join("\n"),
   };
 }
+
+const cardPad = 16;
+
+const row = 22;
+
+/** What a rule is, by columns: where each begins, as a share of the card. */
+const columns: readonly {
+  readonly head: string;
+  readonly at: number;
+  readonly words: (rule: BalancerRule) => string;
+  readonly mono?: boolean;
+}[] = [
+  { head: "frontend or Service", at: 0, words: ({ of }) => of },
+  { head: "address", at: 0.22, words: ({ address }) => address, mono: true },
+  { head: "kind", at: 0.35, words: ({ reach }) => reach },
+  { head: "rule", at: 0.5, words: ({ ports }) => ports },
+  { head: "probe", at: 0.66, words: ({ probe }) => probe },
+  { head: "pool", at: 0.84, words: ({ pools }) => pools.join(", ") },
+];
+
+interface BalancerCard extends Drawn {
+  /** Where each pool's line begins, by its name. */
+  readonly starts: ReadonlyMap<string, Point>;
+}
+
+/** A table of rules, and below it the pools with their members. */
+function balancerCard(
+  { x, y, width }: Place,
+  balancer: Balancer,
+  lanes: readonly Lane[],
+): BalancerCard {
+  const { name, rules, pools } = balancer;
+  const inner = { x: x + cardPad, width: width - 2 * cardPad };
+  const table = y + 50;
+  const line = table + 8 + rules.length * row;
+  const poolY = (index: number) => line + 22 + index * row;
+  const height = poolY(pools.length) - row + 14 - y;
+  const cell = (column: number, at: number, words: string, style: object) => {
+    const { at: begin } = columns[column]!;
+    const end = columns[column + 1]?.at ?? 1;
+    const place = { x: inner.x + begin * inner.width, width: (end - begin) * inner.width - 10 };
+    return text({ ...place, y: at }, words, style);
+  };
+  return {
+    height,
+    starts: new Map(pools.map((pool, index) => [pool.name, { x, y: poolY(index) - 4 }])),
+    svg: group(`load balancer ${name}`, [
+      box({ x, y, width }, height, { fill: "card" }),
+      text({ ...inner, y: y + 24 }, `Load balancer ${name}`, { size: 13.5, bold: true }),
+      ...columns.map(({ head }, column) =>
+        cell(column, table - 4, head, { size: 11, colour: "quiet" }),
+      ),
+      ...rules.flatMap((rule, index) =>
+        columns.map(({ words, mono }, column) =>
+          cell(column, table + (index + 0.75) * row, words(rule), { mono }),
+        ),
+      ),
+      path(`M${inner.x} ${line}h${inner.width}`, "edge"),
+      ...pools.map((pool, index) => {
+        const lane = laneOf(lanes, name, pool.name);
+        const title = `pool ${pool.name}`;
+        const at = { x: inner.x, y: poolY(index) };
+        const width = Math.min(widthOf(title, { size: textSize, bold: true }), inner.width / 2);
+        const after = inner.x + width + 12;
+        const count = pool.members.length;
+        const members = `${counted(count, "machine")}: ${pool.members.join(", ")}`;
+        return group(title, [
+          ...(lane === undefined ? [] : [dot(x, at.y - 4, lane.colour)]),
+          text({ ...at, width }, title, {
+            bold: true,
+            colour: lane?.colour ?? "quiet",
+          }),
+          count === 0
+            ? pill(after, at.y - 14, emptyPool)
+            : text({ x: after, y: at.y, width: inner.x + inner.width - after }, members, {
+                colour: "quiet",
+              }),
+        ]);
+      }),
+    ]),
+  };
+}
+
+const emptyPool = { tone: "warn", word: "no machine in it" } as const;

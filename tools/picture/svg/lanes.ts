@@ -1,6 +1,5 @@
 import type { Balancer } from "../balancers";
-import { type Colour, laneColour } from "./palette";
-import { dot, group, path } from "./shapes";
+import { type Colour, dot, group, laneColour, path } from "./shapes";
 
 /** The way from a pool to the machines in it, which has its own place in every gutter. */
 export interface Lane {

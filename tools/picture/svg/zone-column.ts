@@ -1,5 +1,4 @@
-import type { Disk } from "../disks";
-import type { Machine, Tone } from "../machines";
+import type { Disk, Machine, Tone } from "../machines";
 import { counted, type Subnet, type Zone } from "../model";
 import type { Column } from "./lanes";
 import { box, type Drawn, group, pair, path, pill, type Place, text, wrapped } from "./shapes";
