@@ -2,7 +2,6 @@ import { rmSync } from "node:fs";
 
 import { writeWhole } from "../shared/files";
 import type { Progress } from "../shared/progress";
-import { type Contents, contentsOf } from "./contents";
 import type { ImageStack } from "./image-stack";
 
 export interface ImageOptions {
@@ -34,4 +33,27 @@ export async function makeImage({ stack, file, progress }: ImageOptions): Promis
 export async function destroyImages({ stack, file, progress }: ImageOptions): Promise<void> {
   await progress.during("deleting the gallery and its images", () => stack.remove(), "5 min");
   rmSync(file, { force: true });
+}
+
+/** What an image has: versions of packages and programs, and digests of images, by name. */
+interface Contents {
+  readonly settings: Readonly<Record<string, string>>;
+  readonly packages: Readonly<Record<string, string>>;
+  readonly programs: Readonly<Record<string, string>>;
+  readonly images: Readonly<Record<string, string>>;
+}
+
+/** Reads the lines of first-boot.sh's `image_contents`. */
+function contentsOf(text: string): Contents {
+  const lines = text.split("\n").map((line) => line.split(" "));
+  const of = (kind: string) =>
+    Object.fromEntries(
+      lines.filter(([first]) => first === kind).map(([, name = "", value = ""]) => [name, value]),
+    );
+  return {
+    settings: of("setting"),
+    packages: of("package"),
+    programs: of("program"),
+    images: of("image"),
+  };
 }
