@@ -1,9 +1,10 @@
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:https";
+import { Agent } from "node:https";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
+import { jsonRequest } from "../../local-azure/json-request";
 import { folder, type Running, start } from "./task";
 
 const port = 6443;
@@ -56,7 +57,10 @@ export async function startApiServer(
     `--service-account-signing-key-file=${join(folder, "sa.key")}`,
     "--authorization-mode=AlwaysAllow",
   ]);
-  await server.until("the API is ready", 120, async () => (await send("GET", "/readyz")) === "ok");
+  await server.until("the API is ready", 120, async () => {
+    await send("GET", "/readyz");
+    return true;
+  });
 }
 
 function writeKeys(): void {
@@ -77,23 +81,14 @@ function writeKeys(): void {
   );
 }
 
-/** What the API answers, as text; an error with its words when it is no success. */
-function send(method: string, path: string, body?: object): Promise<string> {
-  const type = method === "PATCH" ? "application/merge-patch+json" : body && "application/json";
-  const headers = { authorization: `Bearer ${token}`, ...(type && { "content-type": type }) };
-  return new Promise((resolve, reject) => {
-    const sent = request(`${address}${path}`, { method, agent, headers }, (response) => {
-      let text = "";
-      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-      response.on("error", reject);
-      response.on("end", () => {
-        if ((response.statusCode ?? 500) < 300) resolve(text);
-        else reject(new Error(`${method} ${path}: ${text}`));
-      });
-    });
-    sent.on("error", reject);
-    sent.end(body && JSON.stringify(body));
-  });
+/** Asks the API; an error has its words when the answer is no success. */
+async function send(method: string, path: string, body?: object): Promise<void> {
+  const { status, body: answer } = await jsonRequest(
+    { host: "127.0.0.1", port, path, method, agent, headers: { authorization: `Bearer ${token}` } },
+    body,
+    method === "PATCH" ? "application/merge-patch+json" : undefined,
+  );
+  if (status >= 300) throw new Error(`${method} ${path}: ${answer["message"]}`);
 }
 
 export type Mode = "iptables" | "nftables" | "ipvs";
