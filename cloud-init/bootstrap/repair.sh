@@ -23,16 +23,16 @@ leads_etcd() {
   jq --exit-status '.leader == .header.member_id' <<<"$status" >/dev/null
 }
 
-# The one machine of all that is not Ready, if it is a worker that nobody has cordoned or switched off, for long
-# enough, and that is not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs.
+# The one machine that is not Ready of all that nobody has cordoned or switched off, if it is a worker, for long
+# enough, and not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs.
 sick_worker() {
   # shellcheck disable=SC2016 # jq's own
   jq --raw-output --argjson patience "$patience_seconds" --argjson joining "$joining_seconds" '
     def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
-    [.items[] | select((ready | .status) != "True")] | select(length == 1) | .[0]
+    [.items[] | select((ready | .status) != "True" and .spec.unschedulable != true)
+      | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)]
+    | select(length == 1) | .[0]
     | select(.metadata.labels | has("node-role.kubernetes.io/control-plane") | not)
-    | select(.spec.unschedulable != true)
-    | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)
     | select(.spec.providerID != null)
     | select((.metadata.creationTimestamp | fromdate) < now - $joining)
     | select((ready | .lastTransitionTime // empty | fromdate) < now - $patience)

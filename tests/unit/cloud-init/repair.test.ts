@@ -88,6 +88,9 @@ async function repair(
   return { machine, asked: lines("asked"), annotated: lines("annotated"), said: lines("said") };
 }
 
+const isOff = { spec: { taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown" }] } };
+const isCordoned = { spec: { unschedulable: true } };
+
 const asksTo = (step: string) => [
   `Authorization: Bearer secret https://management.azure.com${idOf(sick)}/${step}?api-version=2024-11-01`,
 ];
@@ -99,6 +102,17 @@ it("restarts a worker that has not been Ready for ten minutes, and says so on it
   expect(annotated).toEqual([expect.stringMatching(`^${sick} zoned/repaired=restart 20`)]);
   expect(said).toEqual([`RepairRestart ${sick}`]);
   expect(machine.callsOf("curl").join()).not.toContain("secret");
+});
+
+it.each([
+  ["is switched off, or taken back by Azure", isOff],
+  ["is cordoned", isCordoned],
+])("restarts it also while another one %s", async (_, change) => {
+  const away = node("zoned-test-batch-1", "Unknown", 6000, change);
+
+  const { asked } = await repair({ nodes: [itself, away, silent()] });
+
+  expect(asked).toEqual(asksTo("restart"));
 });
 
 it.each([
@@ -150,16 +164,8 @@ it.each<[string, World]>([
     { nodes: [itself, silent(11, { creationTimestamp: ago(89) })] },
   ],
   ["and is a control plane", { nodes: [itself, silent(11, { labels: controlPlane })] }],
-  ["and is cordoned", { nodes: [itself, silent(11, { spec: { unschedulable: true } })] }],
-  [
-    "and is switched off",
-    {
-      nodes: [
-        itself,
-        silent(11, { spec: { taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown" }] } }),
-      ],
-    },
-  ],
+  ["and is cordoned", { nodes: [itself, silent(11, isCordoned)] }],
+  ["and is switched off", { nodes: [itself, silent(11, isOff)] }],
   ["while an update runs", { nodes: [itself, silent()], turns: { b: `update ${until}` } }],
   ["at an event of Azure", { nodes: [itself, silent()], turns: { [sick]: `Reboot ${until}` } }],
   ["by a member that does not lead etcd", { nodes: [itself, silent()], leads: false }],
