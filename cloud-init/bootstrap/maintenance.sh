@@ -6,12 +6,17 @@
 # write its own alone.
 turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 
+# Annotation of it: between two steps of an update no machine has its turn.
+repairs_wait=zoned/repairs-wait-until
+
 # shellcheck disable=SC2016 # jq's own
 # Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others, this machine's
 # own renewal or reboot too.
-others='(.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-  | select($until > $now and if $why == "update" then $by != "update" and .key != $own else .key != $own or $by == "update" end)
-  | "\(.key) is down for \($by), at most until \($until)"'
+others='(select($why == "repair") | .metadata.annotations["'$repairs_wait'"] // "" | select(. > $now)
+    | "an update has run, and repairs wait until \(.)"),
+  ((.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
+    | select($until > $now and if $why == "update" then $by != "update" and .key != $own else .key != $own or $by == "update" end)
+    | "\(.key) is down for \($by), at most until \($until)")'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line
 ask_turns() { ask_api "$turns" --max-time 20 --write-out '\n%{http_code}' --cert "$kubelet_certificate" "$@"; }
@@ -46,15 +51,18 @@ change_turns() {
   [[ ${code##*$'\n'} == 200 ]] || { echo "$turns: ${code##*$'\n'}" && return 1; }
 }
 
-# end_turn update|other: takes back what this machine has noted by itself, and not what another has noted of it.
+# end_turn update|other: takes back what this machine has noted by itself, and not what another has noted of it. A
+# step of an update, also one that needed no turn, has repairs wait for the next one.
 end_turn() {
-  local answer patch tries=3
+  local answer patch wait tries=3
+  wait=$(date --utc --date "15 minutes" +%FT%TZ)
   while :; do
     answer=$(ask_turns) || return 1
     [[ ${answer##*$'\n'} == 200 ]] || return 0
-    patch=$(jq --compact-output --arg own "$machine" --arg kind "$1" 'select(.data[$own] != null)
-      | select((.data[$own] | startswith("update ")) == ($kind == "update"))
-      | {metadata: {resourceVersion: .metadata.resourceVersion}, data: {($own): null}}' <<<"${answer%$'\n'*}")
+    patch=$(jq --compact-output --arg own "$machine" --arg kind "$1" --arg annotation "$repairs_wait" --arg wait "$wait" '
+      select((.data[$own] // "update " | startswith("update ")) == ($kind == "update"))
+      | {metadata: {resourceVersion: .metadata.resourceVersion}, data: {($own): null}}
+      | if $kind == "update" then .metadata.annotations[$annotation] = $wait else . end' <<<"${answer%$'\n'*}")
     [[ -n $patch ]] || return 0
     change_turns "$patch" && return
     ((tries-- > 0)) || return 1

@@ -12,6 +12,9 @@ export const turnsName = "zoned-maintenance";
 /** Annotation of it: the cluster's machines, so that one that leaves is known to be made anew or not. */
 export const machinesMark = "zoned/machines";
 
+/** Annotation of it: between two steps of an update no machine has its turn, and none is repaired. */
+export const repairsWait = "zoned/repairs-wait-until";
+
 /** Annotation of a Node that its machine has cordoned for an event of Azure. */
 export const eventCordon = "zoned/cordoned-for-maintenance";
 
@@ -21,6 +24,9 @@ const pollMilliseconds = 5000;
 
 /** As after kured: longer than a machine takes to be made anew, for one that does not come back. */
 const backMinutes = 30;
+
+/** Longer than there is between two steps of an update. */
+const waitMinutes = 15;
 
 /** Machines of an update follow each other as Pulumi has it, and wait for no other one of it. */
 const update = "update";
@@ -38,8 +44,7 @@ interface Turn {
  * @throws Error that names such a machine after `minutes`
  */
 export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
-  const until = new Date(Date.now() + (minutes + backMinutes) * 60_000);
-  const value = `${update} ${until.toISOString().replace(/\.\d+/, "")}`;
+  const value = `${update} ${inMinutes(minutes + backMinutes)}`;
   for (const end = Date.now() + minutes * 60_000; ; await pause(pollMilliseconds)) {
     const others = await changed(api, machine, value);
     if (others.length === 0) return;
@@ -51,6 +56,9 @@ export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
     }
   }
 }
+
+const inMinutes = (minutes: number): string =>
+  new Date(Date.now() + minutes * 60_000).toISOString().replace(/\.\d+/, "");
 
 /** Takes back what an update has noted of this machine. */
 export const endTurn = ({ api, machine }: Turn): Promise<unknown> => changed(api, machine, null);
@@ -82,8 +90,9 @@ async function changed(
     if (value === null && !data[machine]?.startsWith(`${update} `)) return [];
     try {
       const { resourceVersion } = metadata;
+      const annotations = { [repairsWait]: inMinutes(waitMinutes) };
       await retryTransient(() =>
-        api.merge(path, { metadata: { resourceVersion }, data: { [machine]: value } }),
+        api.merge(path, { metadata: { resourceVersion, annotations }, data: { [machine]: value } }),
       );
       return [];
     } catch (error) {

@@ -1,4 +1,4 @@
-import { eventCordon } from "../../../components/cluster/turns";
+import { eventCordon, repairsWait } from "../../../components/cluster/turns";
 import { bootstrapText } from "../../../components/machine/payload";
 import { FakeMachine } from "../../support/fake-machine";
 
@@ -464,6 +464,20 @@ describe("an update", () => {
 
     machine.set({ turns: { other: until("Reboot", 30 * minutes) } });
     expect(await machine.bootstrap("has_turn")).toMatchObject({ code: 1 });
+  });
+
+  it.each([
+    ["that has had its turn", { [name]: until("update", 30 * minutes) }],
+    ["that needed none, as one that has just joined", {}],
+  ])("has repairs wait for a quarter of an hour after a step %s", async (_, turns) => {
+    const machine = new Machine({ turns });
+
+    await machine.bootstrap("end_turn", "update");
+
+    const { annotations } = machine.json("turns").metadata;
+    const left = Date.parse(annotations[repairsWait]) - Date.now();
+    expect(left / minutes).toBeGreaterThan(14);
+    expect(left / minutes).toBeLessThan(16);
   });
 
   it("does not take back what an event has noted", async () => {

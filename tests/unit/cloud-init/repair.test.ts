@@ -52,6 +52,8 @@ afterAll(() => machines.forEach((machine) => machine.remove()));
 interface World {
   readonly nodes: readonly object[];
   readonly turns?: Readonly<Record<string, string>>;
+  /** Until when an update that has run has repairs wait. */
+  readonly wait?: string;
   readonly leads?: boolean;
   readonly isOff?: boolean;
   /** Names of machines with ephemeral OS disks, but for their numbers. */
@@ -59,7 +61,7 @@ interface World {
 }
 
 async function repair(
-  { nodes, turns = {}, leads = true, isOff = false, ephemeral = [] }: World,
+  { nodes, turns = {}, wait, leads = true, isOff = false, ephemeral = [] }: World,
   refuses = false,
 ) {
   const machine = new FakeMachine(programs);
@@ -79,7 +81,8 @@ async function repair(
     "/status",
     JSON.stringify({ header: { member_id: "1" }, leader: leads ? "1" : "2" }),
   );
-  machine.write("/turns", JSON.stringify({ metadata: {}, data: turns }));
+  const annotations = wait === undefined ? {} : { "zoned/repairs-wait-until": wait };
+  machine.write("/turns", JSON.stringify({ metadata: { annotations }, data: turns }));
   machine.write("/nodes", JSON.stringify({ items: nodes }));
   for (const file of ["asked", "annotated", "said"]) machine.write(`/${file}`, "");
   if (refuses) machine.write("/refuses", "");
@@ -167,6 +170,7 @@ it.each<[string, World]>([
   ["and is cordoned", { nodes: [itself, silent(11, isCordoned)] }],
   ["and is switched off", { nodes: [itself, silent(11, isOff)] }],
   ["while an update runs", { nodes: [itself, silent()], turns: { b: `update ${until}` } }],
+  ["between two steps of an update", { nodes: [itself, silent()], wait: until }],
   ["at an event of Azure", { nodes: [itself, silent()], turns: { [sick]: `Reboot ${until}` } }],
   ["by a member that does not lead etcd", { nodes: [itself, silent()], leads: false }],
   ["where the settings do not say so", { nodes: [itself, silent()], isOff: true }],
@@ -188,6 +192,12 @@ it.each([
   expect(await machine.run("/opt/zoned/bootstrap.sh", ["watch_events"])).toMatchObject({ code: 0 });
 
   expect(machine.has("/opt/zoned/repair.env")).toBe(expected);
+});
+
+it("repairs again a while after an update", async () => {
+  const { asked } = await repair({ nodes: [itself, silent()], wait: ago(1) });
+
+  expect(asked).toEqual(asksTo("restart"));
 });
 
 it("says on the Node that Azure refuses", async () => {

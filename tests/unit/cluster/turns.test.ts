@@ -115,6 +115,19 @@ it("ends an update's turn of a machine that has left for good, and keeps that of
   expect(Object.keys(await written())).toEqual(["one"]);
 });
 
+it.each<[string, () => Promise<unknown>]>([
+  ["a machine's step", () => on(two, "end_turn", "update")],
+  ["a drain", () => endTurn({ api: operator, machine: "two", minutes: 1 })],
+])("has no machine repaired in the quarter of an hour after %s of an update", async (_, end) => {
+  await takeTurn({ api: operator, machine: "two", minutes: 1 });
+  await end();
+
+  const { code, stdout } = await on(one, "take_turn", "repair", "30");
+
+  expect([code, stdout]).toEqual([1, expect.stringMatching(/^an update has run, .* until 20/)]);
+  expect(await on(one, "take_turn", "Redeploy", "30")).toMatchObject({ code: 0 });
+});
+
 it("ends an update's turn on the machine that it has made anew", async () => {
   await takeTurn({ api: operator, machine: "two", minutes: 1 });
 
