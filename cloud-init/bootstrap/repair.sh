@@ -5,7 +5,7 @@
 # their machines' names begin.
 repair_settings=$root/opt/zoned/repair.env
 
-# On the Node: the last step, and when it was.
+# On the Node: the last step, or never, and when that was, or when Azure last refused the next one.
 repaired=zoned/repaired
 patience_seconds=600
 
@@ -102,6 +102,8 @@ repair() {
   fi
   as_admin annotate --overwrite node "$name" "$repaired=$step $(date --utc +%FT%TZ)"
   machine=$name say_on_node "Repair${step^}" "this machine was not Ready for ten minutes, and $(uname -n) has Azure $step it"
-  ask_azure "$id/$step" ||
-    machine=$name say_on_node RepairFailed "Azure does not $step this machine: journalctl --unit zoned-maintenance on $(uname -n)"
+  ask_azure "$id/$step" && return
+  as_admin annotate --overwrite node "$name" "$repaired=$last $(date --utc +%FT%TZ)"
+  machine=$name say_on_node RepairFailed "Azure does not $step this machine: journalctl --unit zoned-maintenance on $(uname -n)"
+  machine=repair.$name end_turn other
 }

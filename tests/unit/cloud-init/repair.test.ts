@@ -94,6 +94,7 @@ async function repair(
 const isOff = { spec: { taints: [{ key: "node.cloudprovider.kubernetes.io/shutdown" }] } };
 const isCordoned = { spec: { unschedulable: true } };
 
+const until = new Date(Date.now() + 600_000).toISOString().replace(/\.\d+/, "");
 const asksTo = (step: string) => [
   `Authorization: Bearer secret https://management.azure.com${idOf(sick)}/${step}?api-version=2024-11-01`,
 ];
@@ -122,6 +123,8 @@ it.each([
   ["redeploys it half an hour later", `restart ${ago(31)}`, asksTo("redeploy")],
   ["gives the restart its time", `restart ${ago(20)}`, []],
   ["does no more when that has not helped either", `redeploy ${ago(300)}`, []],
+  ["restarts it half an hour after Azure has refused to", `never ${ago(31)}`, asksTo("restart")],
+  ["gives Azure time where it has refused", `never ${ago(29)}`, []],
 ])("%s", async (_, repaired, expected) => {
   const annotations = { "zoned/repaired": repaired };
 
@@ -153,8 +156,6 @@ it("forgets what it has done to one that is Ready again", async () => {
   expect(annotated).toEqual([`${sick} zoned/repaired-`]);
   expect(said).toEqual([`Repaired ${sick}`]);
 });
-
-const until = new Date(Date.now() + 600_000).toISOString().replace(/\.\d+/, "");
 
 it.each<[string, World]>([
   ["for less than ten minutes", { nodes: [itself, silent(9)] }],
@@ -200,11 +201,24 @@ it("repairs again a while after an update", async () => {
   expect(asked).toEqual(asksTo("restart"));
 });
 
-it("says on the Node that Azure refuses", async () => {
-  const { said } = await repair({ nodes: [itself, silent()] }, true);
+it.each([
+  ["restart", "never"],
+  ["redeploy", "restart"],
+])(
+  "says on the Node that Azure refuses to %s it, counts it for nothing, and gives its turn back",
+  async (step, last) => {
+    const annotations = { "zoned/repaired": `${last} ${ago(31)}` };
+    const nodes = [itself, silent(60, { annotations })];
+    const turns = { [`repair.${sick}`]: `repair ${until}` };
 
-  expect(said).toEqual([`RepairRestart ${sick}`, `RepairFailed ${sick}`]);
-});
+    const { machine, annotated, said } = await repair({ nodes, turns }, true);
+
+    const reason = `Repair${step[0]!.toUpperCase()}${step.slice(1)}`;
+    expect(said).toEqual([`${reason} ${sick}`, `RepairFailed ${sick}`]);
+    expect(annotated.at(-1)).toMatch(`${sick} zoned/repaired=${last} 20`);
+    expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
+  },
+);
 
 it("gives back the turn of one that is Ready again", async () => {
   const annotations = { "zoned/repaired": `restart ${ago(5)}` };
