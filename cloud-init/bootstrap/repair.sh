@@ -24,19 +24,23 @@ leads_etcd() {
 }
 
 # The one machine that is not Ready of all that nobody has cordoned or switched off, if it is a worker, for long
-# enough, and not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs.
+# enough, and not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs. It is
+# alone where no other machine of its zone is Ready: then the zone may be out.
 sick_worker() {
   # shellcheck disable=SC2016 # jq's own
   jq --raw-output --argjson patience "$patience_seconds" --argjson joining "$joining_seconds" '
     def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
-    [.items[] | select((ready | .status) != "True" and .spec.unschedulable != true)
+    def zone: .metadata.labels["topology.kubernetes.io/zone"];
+    [.items[] | select((ready | .status) == "True") | zone] as $well
+    | [.items[] | select((ready | .status) != "True" and .spec.unschedulable != true)
       | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)]
     | select(length == 1) | .[0]
     | select(.metadata.labels | has("node-role.kubernetes.io/control-plane") | not)
     | select(.spec.providerID != null)
     | select((.metadata.creationTimestamp | fromdate) < now - $joining)
     | select((ready | .lastTransitionTime // empty | fromdate) < now - $patience)
-    | "\(.metadata.name) \(.spec.providerID | sub("^azure://"; "")) \(.metadata.annotations["zoned/repaired"] // "never 1970-01-01T00:00:00Z")"' <<<"$1"
+    | "\(.metadata.name) \(.spec.providerID | sub("^azure://"; "")) \(.metadata.annotations["zoned/repaired"] // "never 1970-01-01T00:00:00Z")" +
+      if [zone] - $well == [] then "" else " alone" end' <<<"$1"
 }
 
 # Those that are Ready again.
@@ -80,17 +84,19 @@ has_ephemeral_disk() {
 }
 
 repair() {
-  local nodes name id last since step why
+  local nodes name id last since alone step why
   [[ $role == control-plane && -e $repair_settings ]] || return 0
   leads_etcd || return 0
   nodes=$(as_admin get nodes --output json)
   forget_repairs "$nodes"
-  read -r name id last since <<<"$(sick_worker "$nodes")"
+  read -r name id last since alone <<<"$(sick_worker "$nodes")"
   [[ -n $name ]] || return 0
   (($(date --date "$since" +%s) < EPOCHSECONDS - step_minutes * 60)) || return 0
   case $last in
     never) step=restart ;;
     restart)
+      # A machine for which Azure finds no other host, as in a zone that is out, stays off.
+      [[ -z $alone ]] || return 0
       ! has_ephemeral_disk "$name" || return 0
       step=redeploy
       ;;

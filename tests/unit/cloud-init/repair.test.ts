@@ -28,9 +28,13 @@ const node = (of: string, status: string, minutes = 60, change: Change = {}) => 
   spec: { providerID: `azure://${idOf(of)}`, ...change.spec },
   status: { conditions: [{ type: "Ready", status, lastTransitionTime: ago(minutes) }] },
 });
-const itself = node(name, "True", 60, { labels: controlPlane });
-const other = node("zoned-test-workers-2", "True");
-const silent = (minutes = 11, change: Change = {}) => node(sick, "Unknown", minutes, change);
+/** One of a zone of a region. */
+const inZone = (zone: number) => ({ "topology.kubernetes.io/zone": `westeurope-${zone}` });
+const itself = node(name, "True", 60, { labels: { ...controlPlane, ...inZone(1) } });
+const other = node("zoned-test-workers-2", "True", 60, { labels: inZone(2) });
+const neighbour = node("zoned-test-batch-3", "True", 60, { labels: inZone(3) });
+const silent = (minutes = 11, change: Change = {}) =>
+  node(sick, "Unknown", minutes, { labels: inZone(3), ...change });
 
 const programs = {
   curl: `case $* in
@@ -128,9 +132,21 @@ it.each([
 ])("%s", async (_, repaired, expected) => {
   const annotations = { "zoned/repaired": repaired };
 
-  const { asked } = await repair({ nodes: [itself, other, silent(60, { annotations })] });
+  const { asked } = await repair({
+    nodes: [itself, other, neighbour, silent(60, { annotations })],
+  });
 
   expect(asked).toEqual(expected);
+});
+
+it("restarts, and does not redeploy, the only machine of a zone, which may be out", async () => {
+  const annotations = { "zoned/repaired": `restart ${ago(31)}` };
+  const off = node("zoned-test-batch-3", "Unknown", 60, { ...isOff, labels: inZone(3) });
+
+  const first = await repair({ nodes: [itself, other, off, silent()] });
+  const second = await repair({ nodes: [itself, other, off, silent(60, { annotations })] });
+
+  expect([first.asked, second.asked]).toEqual([asksTo("restart"), []]);
 });
 
 it.each([
@@ -141,7 +157,10 @@ it.each([
   const annotations = { "zoned/repaired": `restart ${ago(31)}` };
 
   const first = await repair({ nodes: [itself, silent()], ephemeral });
-  const second = await repair({ nodes: [itself, silent(60, { annotations })], ephemeral });
+  const second = await repair({
+    nodes: [itself, neighbour, silent(60, { annotations })],
+    ephemeral,
+  });
 
   expect([first.asked, second.asked]).toEqual([asksTo("restart"), redeploys]);
 });
@@ -208,7 +227,7 @@ it.each([
   "says on the Node that Azure refuses to %s it, counts it for nothing, and gives its turn back",
   async (step, last) => {
     const annotations = { "zoned/repaired": `${last} ${ago(31)}` };
-    const nodes = [itself, silent(60, { annotations })];
+    const nodes = [itself, neighbour, silent(60, { annotations })];
     const turns = { [`repair.${sick}`]: `repair ${until}` };
 
     const { machine, annotated, said } = await repair({ nodes, turns }, true);
