@@ -153,10 +153,12 @@ look_at_events() {
     return 0
   fi
   rm -f "$unanswered"
-  event=$(jq --compact-output --arg machine "$machine" 'first(.Events
-    | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
-    | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")
   exclude_step || return 0
+  # A freeze, hours ahead or not, is looked at when what this machine has gone down for is over.
+  event=$(jq --compact-output --arg machine "$machine" --arg handled "$(cat "$handled" 2>/dev/null)" 'first(.Events
+    | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
+    | map(select(.EventType != "Freeze" or $handled == "" or .EventId == ($handled / " ")[0]))
+    | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")
   if [[ -n $event ]]; then
     prepare "$event"
   elif [[ -e $handled ]]; then

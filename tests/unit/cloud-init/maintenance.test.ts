@@ -332,6 +332,24 @@ describe("of other events", () => {
     ]);
   });
 
+  it.each([
+    ["its own event", [eventOf("Redeploy")], (machine: Machine) => machine.look()],
+    ["kured's reboot", [], (machine: Machine) => machine.bootstrap("reboot_in_turn")],
+  ])("a freeze holds nothing up that comes after %s", async (_, events, goDown) => {
+    const freeze = eventOf("Freeze", 3600, { EventId: "another" });
+    const machine = new Machine({ events });
+    await goDown(machine);
+    machine.set({ events: [freeze] });
+    machine.write("/proc/sys/kernel/random/boot_id", "boot 2\n");
+
+    await machine.look();
+    expect([machine.isCordoned, machine.json("turns").data]).toEqual([false, {}]);
+    await machine.look();
+
+    const said = machine.lines("said").map((line) => line.split(":")[0]);
+    expect(said.slice(-2)).toEqual(["MaintenanceEnded", "FreezeScheduled"]);
+  });
+
   it("those of other machines are none of its business", async () => {
     const machine = new Machine({ events: [eventOf("Reboot", 900, { Resources: ["another"] })] });
 
