@@ -52,6 +52,12 @@ export const warnings = (settings: Settings): string[] =>
         "losing one zone can take etcd's majority. Use three zones, where the region has them.",
     },
     {
+      holds: settings.autoRepair && !settings.cloudProvider,
+      message:
+        "autoRepair is true and cloudProvider false: only a cloud provider tells which machine of Azure a Node is, " +
+        "so that nothing is repaired without one of your own. Unless you have one: pulumi config set cloudProvider true.",
+    },
+    {
       // kube-proxy has warned since 1.35, but only the minor after 1.39 needs another mode.
       holds:
         settings.proxyMode === "ipvs" && Number(settings.kubernetesVersion.split(".")[1]) >= 39,

@@ -44,6 +44,11 @@ it.each([
     says: "3 control planes over zone 1 and 2",
   },
   {
+    what: "repairs of machines that no cloud provider names",
+    change: { autoRepair: true, cloudProvider: false },
+    says: "autoRepair is true and cloudProvider false",
+  },
+  {
     what: "IPVS once its end is near",
     change: { kubernetesVersion: "1.39.0", proxyMode: "ipvs" as const },
     says: "gone in 1.43",
