@@ -12,7 +12,8 @@ export const { stageText, heldText } = rotationTexts({
   setting: "serviceAccountKeyGeneration",
   nameOf,
   adds: (number) =>
-    `has every API server admit tokens of ${nameOf(number)}; publish /openid/v1/jwks anew after that where others verify tokens`,
+    `has every API server admit tokens of ${nameOf(number)}; publish /openid/v1/jwks anew after that where others verify tokens ` +
+    "(the update itself does so for workloadIdentities)",
   uses: (number) => `has every token signed by ${nameOf(number)}`,
   drops: (names) => `has no API server admit tokens of ${names} any more`,
 });

@@ -76,7 +76,7 @@ const kinds: readonly Kind[] = [
   {
     what: "serviceAccountKeys",
     stageText: accounts.stageText,
-    adds: "has every API server admit tokens of service account key 2; publish /openid/v1/jwks anew after that where others verify tokens",
+    adds: "has every API server admit tokens of service account key 2; publish /openid/v1/jwks anew after that where others verify tokens (the update itself does so for workloadIdentities)",
     uses: "has every token signed by service account key 2",
     drops: "has no API server admit tokens of service account key 1 any more",
     isOnWorkers: false,
