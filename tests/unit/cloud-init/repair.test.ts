@@ -1,4 +1,18 @@
+import { machineRights } from "../../../components/azure/needed-rights";
+import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import {
+  createResources,
+  newArm,
+  tokenOf,
+} from "../../../tools/local-azure/tests/support/arm/fixture";
+import {
+  group,
+  roleDefinition,
+  subscription,
+  valid,
+} from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
+import { installed } from "../../support/tools";
 
 jest.setTimeout(300_000);
 
@@ -39,7 +53,8 @@ const silent = (minutes = 11, change: Change = {}) =>
 const programs = {
   curl: `case $* in
     */events*) for word; do [[ $word != {* ]] || jq --raw-output '"\\(.reason) \\(.involvedObject.name)"' <<<"$word" >>"$root/said"; done ;;
-    *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22; echo '{"access_token": "secret"}' ;;
+    *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22; cat "$root/token" ;;
+    *http://127.0.0.1:*/virtualMachines/*) exec ${installed("curl", "curl")} "$@" ;;
     *management.azure.com*) [[ ! -e $root/refuses ]] || exit 22
       header=$(cat "\${@: -2:1}" 2>/dev/null || true); for word; do [[ $word != @* ]] || header=$(cat "\${word#@}"); done
       echo "$header \${@: -1}" >>"$root/asked" ;;
@@ -62,10 +77,14 @@ interface World {
   readonly isOff?: boolean;
   /** Names of machines with ephemeral OS disks, but for their numbers. */
   readonly ephemeral?: readonly string[];
+  /** The local Azure, and a token for it. */
+  readonly azure?: { readonly endpoint: string; readonly token: string };
 }
 
+const fake = { endpoint: "https://management.azure.com", token: "secret" };
+
 async function repair(
-  { nodes, turns = {}, wait, leads = true, isOff = false, ephemeral = [] }: World,
+  { nodes, turns = {}, wait, leads = true, isOff = false, ephemeral = [], azure = fake }: World,
   refuses = false,
 ) {
   const machine = new FakeMachine(programs);
@@ -78,7 +97,7 @@ async function repair(
   if (!isOff) {
     machine.write(
       "/opt/zoned/repair.env",
-      `CLIENT_ID='it'\nRESOURCE_MANAGER='https://management.azure.com'\nEPHEMERAL_POOLS='${ephemeral.join(" ")}'\n`,
+      `CLIENT_ID='it'\nRESOURCE_MANAGER='${azure.endpoint}'\nEPHEMERAL_POOLS='${ephemeral.join(" ")}'\n`,
     );
   }
   machine.write(
@@ -87,6 +106,7 @@ async function repair(
   );
   const annotations = wait === undefined ? {} : { "zoned/repairs-wait-until": wait };
   machine.write("/turns", JSON.stringify({ metadata: { annotations }, data: turns }));
+  machine.write("/token", JSON.stringify({ access_token: azure.token }));
   machine.write("/nodes", JSON.stringify({ items: nodes }));
   for (const file of ["asked", "annotated", "said"]) machine.write(`/${file}`, "");
   if (refuses) machine.write("/refuses", "");
@@ -238,6 +258,55 @@ it.each([
     expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
   },
 );
+
+describe("the cluster's identity", () => {
+  /** What the local Azure does with its machine cp-1, and what is said of it on its Node. */
+  async function asIdentity(repaired: string, autoRepair: boolean) {
+    const { arm } = newArm();
+    await createResources(arm);
+    const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
+    await arm.put(identity, { location: "westeurope" });
+    const { principalId } = arm.peek(identity) as Record<string, string>;
+    const role = roleDefinition("00000000-0000-4000-8000-000000000001");
+    await arm.put(role, {
+      roleName: "the cluster's",
+      permissions: [{ actions: machineRights({ autoRepair }) }],
+      assignableScopes: [subscription],
+    });
+    await arm.put(
+      `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000002`,
+      { principalId, roleDefinitionId: role },
+    );
+    const done: string[] = [];
+    const power = async ({ name: of }: { readonly name: string }, action: string) =>
+      void done.push(`${action} ${of}`);
+    const server = await serveRest(arm, 0, { power });
+    const azure = {
+      endpoint: `http://127.0.0.1:${server.port}`,
+      token: tokenOf(arm, identity),
+    };
+    const spec = { providerID: `azure://${valid.machine[0]}` };
+    const annotations = { "zoned/repaired": repaired };
+    try {
+      const nodes = [itself, neighbour, silent(60, { annotations, spec })];
+      const { said } = await repair({ nodes, azure });
+      return { done, said };
+    } finally {
+      await server.close();
+    }
+  }
+
+  it.each([
+    ["restart", `never ${ago(60)}`],
+    ["redeploy", `restart ${ago(60)}`],
+  ])("may have Azure %s a machine where the settings say so, and not else", async (step, last) => {
+    const [allowed, refused] = [await asIdentity(last, true), await asIdentity(last, false)];
+
+    expect([allowed.done, refused.done]).toEqual([[`${step} cp-1`], []]);
+    expect(allowed.said).not.toContain(`RepairFailed ${sick}`);
+    expect(refused.said).toContain(`RepairFailed ${sick}`);
+  });
+});
 
 it("gives back the turn of one that is Ready again", async () => {
   const annotations = { "zoned/repaired": `restart ${ago(5)}` };
