@@ -88,7 +88,8 @@ give_leadership() {
   while read -r name url; do
     [[ $(ask_etcd "$url/health" 2>&1) == *'"health":"true"'* ]] || continue
     heir=$(jq --raw-output --arg name "$name" '.members[] | select(.name == $name) | .ID' <<<"$members")
-    ask_etcd "$own/v3/maintenance/transfer-leadership" --fail --output /dev/null --data "{\"targetID\": \"$heir\"}"
+    ask_etcd "$own/v3/maintenance/transfer-leadership" --fail --output /dev/null --data "{\"targetID\": \"$heir\"}" ||
+      continue
     say "$name leads etcd now"
     return
   done < <(etcd_peers "$members")

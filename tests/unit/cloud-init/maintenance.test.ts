@@ -53,7 +53,7 @@ const peerIs = (status: string) => ({
   ],
 });
 const members = {
-  members: [1, 2].map((n) => ({
+  members: [1, 2, 3].map((n) => ({
     ID: `${n}000`,
     name: `zoned-test-cp-${n}`,
     clientURLs: [`https://172.16.${n}.4:2379`],
@@ -88,7 +88,7 @@ const programs = {
     *2379/health) echo '{"health":"true"}' ;;
     *maintenance/alarm) echo '{}' ;;
     *maintenance/status) cat "$root/status" ;;
-    *transfer-leadership) echo "$data" >>"$root/given" ;;
+    *transfer-leadership) [[ ! -e $root/refuses || $data != *1000* ]] || exit 22; echo "$data" >>"$root/given" ;;
     *member/list) echo '${JSON.stringify(members)}' ;;
   esac`,
   kubectl: `cat "$root/objects"`,
@@ -385,6 +385,16 @@ describe("a control plane", () => {
 
     expect(machine.lines("given")).toEqual(['{"targetID": "1000"}']);
     expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("gives it to a third one where the second does not take it", async () => {
+    const machine = new Machine({ role: "control-plane", events: [eventOf("Redeploy")] });
+    machine.write("/refuses", "");
+
+    const { stdout } = await machine.look();
+
+    expect(machine.lines("given")).toEqual(['{"targetID": "3000"}']);
+    expect(stdout).not.toContain("zoned-test-cp-1 leads etcd");
   });
 
   it("that has left etcd, and whose API server is down for it, approves its end and nothing else", async () => {
