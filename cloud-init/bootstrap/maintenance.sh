@@ -11,11 +11,12 @@ repairs_wait=zoned/repairs-wait-until
 
 # shellcheck disable=SC2016 # jq's own
 # Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others, this machine's
-# own renewal or reboot too.
+# own renewal or reboot too. Nor what repairs this machine, whose restart it is.
 others='(select($why == "repair") | .metadata.annotations["'$repairs_wait'"] // "" | select(. > $now)
     | "an update has run, and repairs wait until \(.)"),
   ((.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-    | select($until > $now and if $why == "update" then $by != "update" and .key != $own else .key != $own or $by == "update" end)
+    | select($until > $now and if $why == "update" then $by != "update" and .key != $own
+      else .key != $own and .key != "repair.\($own)" or $by == "update" end)
     | "\(.key) is down for \($by), at most until \($until)")'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line

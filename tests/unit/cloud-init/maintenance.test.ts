@@ -211,6 +211,18 @@ describe("a machine that Azure is to redeploy", () => {
     expect(await saidWhile(late)).toEqual({ code: 0, said: `${inVain}${late}` });
   });
 
+  it.each([
+    ["approves, emptied, the restart by which it is repaired", name, approvedFor],
+    ["does not approve while another one is repaired", "zoned-test-workers-2", []],
+  ])("%s", async (_, repaired, expected) => {
+    const turns = { [`repair.${repaired}`]: until("repair", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Reboot")], turns });
+
+    await machine.look();
+
+    expect(machine.approved).toEqual(expected);
+  });
+
   it("does not approve while a budget holds a pod", async () => {
     const machine = new Machine({ events: [eventOf("Redeploy")], pods: [pod("web-1")] });
     machine.write("/budget", "");
