@@ -115,10 +115,11 @@ authorities_are_published() {
 
 # What is in a pod reads its CAs when it starts. These are the cluster's own, add-ons among them.
 restart_pods() {
-  local namespace
+  local namespace namespaces
   local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s)
   watch authorities_are_published
-  for namespace in $("${kubectl[@]}" get namespaces --output name | sed --quiet 's|^namespace/\(kube-.*\)|\1|p'); do
+  namespaces=$("${kubectl[@]}" get namespaces --output name | sed --quiet 's|^namespace/\(kube-.*\)|\1|p')
+  for namespace in $namespaces; do
     "${kubectl[@]}" --namespace "$namespace" get daemonsets,deployments --output name |
       xargs --no-run-if-empty "${kubectl[@]}" --namespace "$namespace" rollout restart
   done

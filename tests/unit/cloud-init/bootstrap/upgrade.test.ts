@@ -565,6 +565,17 @@ describe("an upgrade", () => {
     ]);
   });
 
+  it("has restarted no pods where nobody tells which namespaces there are", async () => {
+    const machine = memberIn({ ...controlPlane, tasks: ["restart-pods"] });
+    first(
+      machine,
+      "kubectl",
+      `case $* in *kube-root-ca.crt*) printf "the CA before"; exit ;; *"get namespaces"*) exit 1 ;; esac`,
+    );
+
+    expect((await runStep(machine, "restart_pods")).code).toBe(1);
+  });
+
   it.each<[Payload["role"], Payload, Record<string, number>]>([
     [
       "worker",
