@@ -35,7 +35,7 @@ block_bytes=$((32 * 1024 * 1024))
 # In the folder: it is on the disk that etcd needs.
 keep=5
 
-say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*" >&2; }
+say() { TZ=UTC0 printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*" >&2; }
 
 # fail WORDS...: the last line of the output
 fail() {

@@ -41,7 +41,7 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
 
-say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
+say() { TZ=UTC0 printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 
 # What a step's process says of the command that ended it.
 report_failure() { say "exit code $1 of: ${2%%$'\n'*} (line $3)" >&2; }

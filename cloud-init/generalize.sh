@@ -17,7 +17,7 @@ first_boot=$root/opt/zoned/first-boot.sh
 seconds=60
 longest=3600
 
-say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T generalize: %s\n' -1 "$*"; }
+say() { TZ=UTC0 printf '%(%Y-%m-%dT%H:%M:%SZ)T generalize: %s\n' -1 "$*"; }
 
 # One that has failed is begun again: it was asked for once more.
 finish_first_boot() {

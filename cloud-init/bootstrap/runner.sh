@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Steps: how one is run, limited, tried again and reported.
 
-say() { printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
+say() { TZ=UTC0 printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*"; }
 
 # A full disk, which the log cannot be written to, ends nothing here: it would end without a word.
 note() {

@@ -1,5 +1,6 @@
 import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { FakeMachine } from "../../support/fake-machine";
+import { run } from "../../support/tools";
 
 describe("what a machine does by itself", () => {
   it("begins at every boot, and again whenever it has ended", () => {
@@ -31,6 +32,20 @@ describe("what a machine does by itself", () => {
     const [, seconds] = /--max-time (\d+) .*scheduledevents/.exec(asked.join("\n"))!;
     expect(Number(seconds)).toBeGreaterThan(120);
   });
+
+  it.each(["first-boot.sh", "generalize.sh", "etcd-snapshot.sh", "bootstrap/runner.sh"])(
+    "says in UTC when it did it, whatever the machine's time zone is (%s)",
+    async (script) => {
+      const [say] = /^say\(\) .*$/m.exec(cloudInitText(script))!;
+
+      const { stdout, stderr } = await run("bash", ["--norc", "-c", `${say}; say it`], {
+        TZ: "JST-9",
+      });
+
+      const [time] = `${stdout}${stderr}`.split(" ");
+      expect(Math.abs(Date.parse(time!) - Date.now())).toBeLessThan(60_000);
+    },
+  );
 
   it("has its turn to be down for as long as all restarts of a renewal may take", () => {
     const script = cloudInitText("renew-certificates.sh");
