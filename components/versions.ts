@@ -75,6 +75,12 @@ export const cloudProviderImages = (kubernetesVersion: string) => {
   };
 };
 
+/** By which kubelets log in to Azure's registries, for x64: a release has one for each processor. */
+export const credentialProviderArchive = (kubernetesVersion: string): string => {
+  const { cloudProvider } = minorFor(kubernetesVersion);
+  return `https://packages.aks.azure.com/cloud-provider-azure/${cloudProvider}/binaries/azure-acr-credential-provider-linux-amd64-${cloudProvider}.tar.gz`;
+};
+
 export const metricsServerImage = `registry.k8s.io/metrics-server/metrics-server:${versions.metricsServer}`;
 
 export const kuredImage = `ghcr.io/kubereboot/kured:${versions.kured}`;

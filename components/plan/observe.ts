@@ -36,6 +36,7 @@ import { plannedResources } from "./planned-resources";
 import { newKinds } from "./policies";
 import { refuse } from "./refuse";
 import { getLoginProblem } from "./token-logins";
+import { isOtherMinor } from "./upgrade";
 
 /** What the last update that succeeded left in this stack's outputs. */
 export interface Previous {
@@ -79,7 +80,7 @@ export interface Observed {
   readonly legacyTokens: LegacyTokens;
   /** Why the cluster's identity has to stay on control planes. */
   readonly loginProblem?: string;
-  /** What the subscription and the login lack for what is new, and a new stack also of images. */
+  /** What the subscription and the login lack for what is new, and a new stack or minor also of images. */
   readonly missing: readonly string[];
   /** What others have to do beside an update. */
   readonly warnings: readonly string[];
@@ -138,11 +139,10 @@ export async function observe(settings: Settings): Promise<Observed> {
         accountProblems(settings, isBegun, connection),
         ...(isBegun
           ? []
-          : [
-              subscriptionProblems(settings, shown, connection),
-              takenRoles(settings, connection),
-              cloudProviderProblems(settings),
-            ]),
+          : [subscriptionProblems(settings, shown, connection), takenRoles(settings, connection)]),
+        ...(!isBegun || isOtherMinor(settings, answer, previous.outputs)
+          ? [cloudProviderProblems(settings)]
+          : []),
       ]);
       return problems.flat();
     }),

@@ -19,6 +19,31 @@ export function isNewer(version: string, than: string): boolean {
 export const isNewerMinor = (version: string, than: string): boolean =>
   isNewer(minorOf(version), minorOf(than));
 
+/** Names of machines by the version that each runs, as far as anybody knows. */
+function machinesByVersion(
+  machines: AzureState["machines"],
+  previous: PreviousOutputs | undefined,
+): Map<string, string[]> {
+  const names = new Set([...machines.keys(), ...Object.keys(previous?.machines ?? {})]);
+  const byVersion = new Map<string, string[]>();
+  for (const name of names) {
+    const { kubernetesVersion } = memberState(machines.get(name), previous?.machines[name]);
+    if (kubernetesVersion === undefined) continue;
+    byVersion.set(kubernetesVersion, [...(byVersion.get(kubernetesVersion) ?? []), name]);
+  }
+  return byVersion;
+}
+
+/** Whether some machine still runs another minor than the settings name. */
+export const isOtherMinor = (
+  { kubernetesVersion: wanted }: Pick<Settings, "kubernetesVersion">,
+  { machines }: Pick<AzureState, "machines">,
+  previous: PreviousOutputs | undefined,
+): boolean =>
+  [...machinesByVersion(machines, previous).keys()].some(
+    (version) => minorOf(version) !== minorOf(wanted),
+  );
+
 /** Names of control planes that do not only become another version. */
 export interface ControlPlaneChanges {
   /** Made anew in place of those that are no members any more. */
@@ -40,13 +65,7 @@ export function upgradeProblems(
   previous: PreviousOutputs | undefined,
   { lost, replaced, removed }: ControlPlaneChanges,
 ): string[] {
-  const names = new Set([...machines.keys(), ...Object.keys(previous?.machines ?? {})]);
-  const byVersion = new Map<string, string[]>();
-  for (const name of names) {
-    const { kubernetesVersion } = memberState(machines.get(name), previous?.machines[name]);
-    if (kubernetesVersion === undefined) continue;
-    byVersion.set(kubernetesVersion, [...(byVersion.get(kubernetesVersion) ?? []), name]);
-  }
+  const byVersion = machinesByVersion(machines, previous);
   const [wantedMajor, wantedMinor] = numbersOf(wanted);
   const others = [...byVersion].filter(([version]) => version !== wanted);
   // Some of it cannot be taken back any more: what is lost then comes back as the others become.

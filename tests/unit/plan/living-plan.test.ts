@@ -446,7 +446,7 @@ it.each([
     expect(asked).toContain(`/subscriptions/${subscriptionId}${scope}/providers/Microsoft.${what}`);
 });
 
-it("looks for roles of other stacks and for images of the cloud provider before the first update alone", async () => {
+it("looks for roles of other stacks before the first update alone, and for images of the cloud provider before a new minor too", async () => {
   jest.spyOn(roles, "takenRoles").mockResolvedValue(["the roles are taken"]);
   jest.spyOn(cloudProviderImages, "cloudProviderProblems").mockResolvedValue(["no image"]);
   const find = jest.spyOn(manifests, "findManifests");
@@ -456,6 +456,9 @@ it("looks for roles of other stacks and for images of the cloud provider before 
   await plan(living);
 
   expect(find.mock.calls.map(([, { isBegun }]) => isBegun)).toEqual([false, true]);
+  server.close();
+  const halfWay = { ...living, isRemembered: true, stepTags: { kubernetes: "1.36.3" } };
+  await expect(plan(halfWay)).rejects.toThrow(/^((?!the roles)[^])*no image/);
 });
 
 it("looks for the token issuer's account of others, also when a living cluster has its first", async () => {

@@ -3,7 +3,7 @@ import { copyFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { minorFor, versions } from "../../../components/versions";
+import { credentialProviderArchive, versions } from "../../../components/versions";
 import { NoAnswer, save } from "../../programs/downloads";
 import { sha256OfFile, writeWhole } from "../../shared/files";
 import { run } from "../commands";
@@ -23,14 +23,10 @@ const criDockerd: ReleaseArchive = {
   without: "pulumi config set containerRuntime docker",
 };
 
-function credentialProvider(kubernetesVersion: string): ReleaseArchive {
-  const { cloudProvider } = minorFor(kubernetesVersion);
-  const name = "azure-acr-credential-provider";
-  return {
-    url: `https://packages.aks.azure.com/cloud-provider-azure/${cloudProvider}/binaries/${name}-linux-amd64-${cloudProvider}.tar.gz`,
-    program: { name, built: "acr-credential-provider" },
-  };
-}
+const credentialProvider = (kubernetesVersion: string): ReleaseArchive => ({
+  url: credentialProviderArchive(kubernetesVersion),
+  program: { name: "azure-acr-credential-provider", built: "acr-credential-provider" },
+});
 
 /** By the folder of a mirror that has them. */
 export const releaseArchives = (
