@@ -64,6 +64,8 @@ export interface KubernetesObject {
       readonly architecture?: string;
       readonly kubeletVersion?: string;
       readonly kernelVersion?: string;
+      /** Such as containerd://2.2.1. */
+      readonly containerRuntimeVersion?: string;
     };
     readonly message?: string;
     readonly initContainerStatuses?: readonly ContainerStatus[];

@@ -10,6 +10,7 @@ import { kernels } from "./kernels";
 import { login } from "./login";
 import { cordons, nodes, pressure, versions } from "./nodes";
 import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
+import { runtimes } from "./runtimes";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
@@ -129,6 +130,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     diskZones(expected, state),
     versions(expected, state),
     kernels(state),
+    runtimes(state),
     staticPods(expected, state),
     renewals(expected, state),
     kubeletCertificates(expected, state),

@@ -47,7 +47,7 @@ const all = ["cp-1", "cp-2", "cp-3", "workers-1", "workers-2", "workers-3"];
 it("passes a healthy cluster, and asks everything of it", () => {
   expect(failures(healthyCluster())).toEqual([]);
   expect(notAsked(healthyCluster())).toEqual([]);
-  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(22);
+  expect(checksOf(threeByThree, healthyCluster())).toHaveLength(23);
 });
 
 it.each(["v3.27.4", "v3.32.1"])("has nothing against Canal %s on a new kernel", (version) => {
@@ -55,6 +55,27 @@ it.each(["v3.27.4", "v3.32.1"])("has nothing against Canal %s on a new kernel", 
   calico(state, version);
 
   expect(failures(state)).toEqual([]);
+});
+
+it("says which machines have a containerd that the next Kubernetes does not take, and calls none of them ill", () => {
+  const state = healthyCluster();
+  const seen = () =>
+    checksOf(threeByThree, state).find(({ name }) => name === "container runtimes");
+  expect(seen()?.saw).toBe("containerd 2.2.1");
+  for (const name of ["cp-2", "workers-1"])
+    ofMachine(state.nodes, name).status!.nodeInfo!.containerRuntimeVersion = "containerd://1.7.28";
+
+  expect(seen()).toMatchObject({
+    saw: "containerd 1.7.28, containerd 2.2.1; Kubernetes 1.38 takes no containerd before 2.0: make cp-2, workers-1 anew before that",
+    problems: [],
+  });
+});
+
+it("says nothing of runtimes that no Node names", () => {
+  const state = healthyCluster();
+  for (const { status } of state.nodes) delete status!.nodeInfo!.containerRuntimeVersion;
+
+  expect(notAsked(state)).toEqual(["container runtimes"]);
 });
 
 it("says nothing of kernels that no Node names", () => {

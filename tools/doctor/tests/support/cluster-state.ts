@@ -83,6 +83,7 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
         systemUUID: name,
         kubeletVersion: "v1.36.3",
         kernelVersion: "6.8.0-1062-azure",
+        containerRuntimeVersion: "containerd://2.2.1",
       },
     },
   })),
