@@ -129,6 +129,11 @@ const releasePins = (): Pin[] =>
     source: "github",
   }));
 
+/** What clusters are made of besides, and nobody here can be asked for. */
+export const notCompared =
+  `not compared: Ubuntu's image ${versions.ubuntuImage} (az vm image list --location LOCATION --publisher Canonical ` +
+  `--offer ubuntu-24_04-lts --sku server --all --output table); etcd's image ${versions.etcd}, which kubeadm chooses\n`;
+
 /** Everything that is pinned to a release: a commit has no newer one. */
 export const pins = (): Pin[] =>
   [...npmPins(), ...goPins(), ...releasePins()].filter(({ version }) => isRelease(version));
@@ -187,5 +192,6 @@ export async function outdated(
 if (require.main === module) {
   perform(async (signal) => {
     process.stdout.write(await outdated(pins(), usualAddresses(process.env), signal));
+    process.stdout.write(notCompared);
   });
 }

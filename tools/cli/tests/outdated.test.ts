@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 
 import { freePort, listen } from "../../../tests/support/listen";
+import { versions } from "../../../components/versions";
 import { checkout } from "../../shared/checkout";
-import { outdated, type Pin, pins, usualAddresses } from "../outdated";
+import { notCompared, outdated, type Pin, pins, usualAddresses } from "../outdated";
 
 const packument = (...versions: string[]): string =>
   JSON.stringify({ versions: Object.fromEntries(versions.map((version) => [version, {}])) });
@@ -148,6 +149,16 @@ describe("what is pinned", () => {
       ]),
     );
     expect(modules.length).toBeLessThan(30);
+  });
+
+  it("has, or names as not compared, each version that clusters are made of, but for lower bounds", () => {
+    const { containerdAtLeast: _, dockerAtLeast: __, ...pinned } = versions;
+    const compared = pins().map(({ version }) => version);
+
+    const left = Object.values(pinned).filter(
+      (version) => !compared.includes(version.replace(/^v/, "")) && !notCompared.includes(version),
+    );
+    expect(left).toEqual([]);
   });
 
   it("has no commits, which have no newer release", () => {
