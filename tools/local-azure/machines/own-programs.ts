@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
+import { minorFor, versions } from "../../../components/versions";
 import { controllerManager, diskDriver, diskPlugin, nodeManager } from "../../programs/controllers";
 import { isInstalled, placesOf, type InstallOptions, tryToInstall } from "../../programs/installs";
 import type { Tool } from "../../programs/tools";
@@ -19,7 +20,8 @@ interface Controller {
   readonly tools: Readonly<Record<string, Tool>>;
   /** The setting by which a stack does without it. */
   readonly setting: string;
-  readonly runs: string;
+  /** @param kubernetesVersion empty for the release's own */
+  runs(kubernetesVersion: string): string;
   readonly without: string;
 }
 
@@ -31,7 +33,12 @@ const controllers: readonly Controller[] = [
       "azure-cloud-node-manager": nodeManager,
     },
     setting: "cloudProvider",
-    runs: `runs Azure's cloud controller manager and node managers v${controllerManager.version} in place of their pods`,
+    runs(kubernetesVersion) {
+      const { cloudProvider } = minorFor(kubernetesVersion || versions.kubernetes);
+      const version = `v${controllerManager.version}`;
+      const onAzure = cloudProvider === version ? "" : `, which on Azure have ${cloudProvider}`;
+      return `runs Azure's cloud controller manager and node managers ${version} in place of their pods${onAzure}`;
+    },
     without: "Services get no load balancer",
   },
   {
@@ -39,7 +46,8 @@ const controllers: readonly Controller[] = [
       diskDriver.map((tool) => [tool === diskPlugin ? "azuredisk-csi" : tool.name, tool]),
     ),
     setting: "diskDriver",
-    runs: `runs Azure's disk driver v${diskPlugin.version} in place of its controller's pods; on nodes it is simulated`,
+    runs: () =>
+      `runs Azure's disk driver v${diskPlugin.version} in place of its controller's pods; on nodes it is simulated`,
     without: "claims get no disk",
   },
 ];
@@ -79,7 +87,7 @@ export async function installOwnPrograms(
 ): Promise<void> {
   const { progress, signal, cache } = options;
   for (const controller of controllers) {
-    const { setting, runs, without } = controller;
+    const { setting, without } = controller;
     // `pulumi config set` writes a boolean as text.
     if (String(settings[setting] ?? true) !== "true") continue;
     const tools = missing(controller, cache);
@@ -89,7 +97,10 @@ export async function installOwnPrograms(
     }
     const problem = await problemWith(tools, options);
     if (signal.aborted) return;
-    progress.line(problem === undefined ? runs : `${without}: ${problem}`);
+    const { kubernetesVersion = "" } = settings;
+    progress.line(
+      problem === undefined ? controller.runs(String(kubernetesVersion)) : `${without}: ${problem}`,
+    );
   }
 }
 

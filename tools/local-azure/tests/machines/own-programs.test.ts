@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { minors } from "../../../../components/versions";
 import {
   controllerManager,
   diskDriver,
@@ -111,6 +112,18 @@ it("says what a cluster does without, and why", async () => {
       /^claims get no disk: azurediskplugin .* no network; Go is not installed$/,
     ),
   ]);
+});
+
+it("says which versions run, and which an Azure of the same Kubernetes has in their place", async () => {
+  put(...cloudProvider, ...diskDriver);
+  const own = `v${controllerManager.version}`;
+  const runs = `runs Azure's cloud controller manager and node managers ${own} in place of their pods`;
+
+  for (const { minor, cloudProvider: version } of minors) {
+    const [line] = await said({ kubernetesVersion: `${minor}.2` });
+    expect(line).toBe(version === own ? runs : `${runs}, which on Azure have ${version}`);
+  }
+  expect((await said({}))[0]).toContain(minors[0].cloudProvider);
 });
 
 it("installs nothing that a stack does not use", async () => {
