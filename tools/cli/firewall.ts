@@ -100,6 +100,11 @@ export const machineHosts: readonly Host[] = [
   },
   {
     host: "login.microsoftonline.com",
+    why: "pods that log in to Azure, from every machine",
+    when: "workloadIdentities",
+  },
+  {
+    host: "login.microsoftonline.com",
     why: "API servers, for the keys of the tenant whose people log in, or the host of entra.issuer in its place",
     when: "entra",
   },
@@ -119,6 +124,11 @@ export const operatorHosts: readonly Host[] = [
     host: "mcr.microsoft.com",
     why: "whether the cloud provider's images are there",
     when: "cloudProvider",
+  },
+  {
+    host: "packages.aks.azure.com",
+    why: "whether Azure's credential provider is there",
+    when: "registries",
   },
   ...hostsOfManifests(manifests.canal).map((host) => ({
     host,

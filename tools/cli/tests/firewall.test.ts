@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { cloudProviderProblems } from "../../../components/add-ons/manifests/cloud-provider-images";
 import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { manifests, versions } from "../../../components/versions";
 import { sourcesOf } from "../../../components/plan/own-routes";
+import { validSettings } from "../../../tests/support/sample";
 import { itWith } from "../../../tests/support/upstream";
 import { wantedImages } from "../../mirror/images/wanted-images";
 import { checkout } from "../../shared/checkout";
@@ -57,6 +59,26 @@ it("has the Blob service for where the update runs, which writes and reads blobs
     "workloadIdentities, machineIdentity false",
     "restoreFrom",
   ]);
+});
+
+it("has Entra for each setting by which something of a machine asks it for tokens or keys", () => {
+  const entra = machineHosts.filter(({ host }) => host === "login.microsoftonline.com");
+
+  expect(entra.map(({ when }) => when)).toEqual([
+    ...["servicePrincipalClientId", "machineIdentity false", "workloadIdentities", "entra"],
+  ]);
+});
+
+it("has every host that a preview asks whether it has the cloud provider's release, for where the update runs", async () => {
+  const fetched = jest.spyOn(globalThis, "fetch").mockResolvedValue(new Response());
+  const settings = { ...validSettings, cloudProvider: true, registries: ["/a/registry"] };
+
+  await cloudProviderProblems(settings);
+
+  const asked = fetched.mock.calls.map(([url]) => new URL(String(url)).hostname);
+  fetched.mockRestore();
+  expect(asked).toHaveLength(3);
+  expect(asked.filter((host) => !operatorHosts.some((one) => one.host === host))).toEqual([]);
 });
 
 it("has every host that a preview with egress none names", () => {
