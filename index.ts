@@ -72,5 +72,13 @@ export = async () => {
     { provider: cluster },
   );
 
-  return outputsOf(plan, resourceGroup, kubeconfig, certificates, initial, members);
+  return outputsOf(
+    plan,
+    resourceGroup,
+    kubeconfig,
+    certificates,
+    initial,
+    members,
+    workloadIdentities,
+  );
 };

@@ -15,6 +15,7 @@ import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs, previousOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { zoneLabelOf } from "./settings/topology";
+import type { WorkloadIdentities } from "./workload-identities";
 
 /** The outputs of a stack, grouped by who needs it. */
 export function outputsOf(
@@ -24,6 +25,7 @@ export function outputsOf(
   certificates: Pick<Certificates, "cluster">,
   { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
   members: readonly Pick<Member, "machine" | "step">[],
+  { clients }: Pick<WorkloadIdentities, "clients">,
 ) {
   const { entra } = plan.settings;
   const { encryptionKeys } = plan.spec;
@@ -70,6 +72,8 @@ export function outputsOf(
     kubeconfig,
     ...(entra && { loginKubeconfig: loginKubeconfig(entra, plan, certificates) }),
     apiAddress: serverOf(plan.apiServer),
+    // Nothing of this program reads it: for those who write annotations or variables of their own.
+    ...(plan.settings.workloadIdentities.length > 0 && { workloadIdentities: clients }),
     // for its operators
     machines: [...plan.controlPlanes, ...plan.workers].map(({ name, role, zone, address }) => ({
       name,

@@ -111,8 +111,23 @@ async function outputs({
     { cluster: { ...pair, trusted: pulumi.secret("the authority") } },
     { initialControlPlane: pulumi.output("the-initial-vm") },
     [memberOf("control-plane"), memberOf("worker")],
+    { clients: { "shop.app": pulumi.output("client id of shop.app") } },
   );
 }
+
+it("says as which client the pods of each declared account log in, and has no such output where none is declared", async () => {
+  const app = { namespace: "shop", serviceAccount: "app", identityId: "", roles: [] };
+
+  const { workloadIdentities } = await outputs({
+    ended: [],
+    settings: { workloadIdentities: [app] },
+  });
+
+  expect(await valueOf(pulumi.output(workloadIdentities))).toEqual({
+    "shop.app": "client id of shop.app",
+  });
+  expect(Object.keys(await outputs({ ended: [] }))).not.toContain("workloadIdentities");
+});
 
 /** The outputs' memory of the cluster once these steps have ended, if it is there. */
 async function memory(...ended: readonly string[]) {
