@@ -22,7 +22,7 @@ const said: string[] = [];
 beforeAll(async () => {
   ({ kubeconfig, close } = await serveKubernetesApi(({ url = "" }, response) => {
     asked.push(url);
-    const status = url.endsWith("canal")
+    const status = url.endsWith("/canal")
       ? daemonSet.length > 1
         ? daemonSet.shift()
         : daemonSet[0]

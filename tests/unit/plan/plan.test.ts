@@ -134,16 +134,16 @@ it("warns of what the kubelets' identity lacks at a registry, where it refuses s
 });
 
 it("names the locks at registries under which it could not assign, and of those that keep what it assigns", async () => {
-  const [ours, other] = ["ours", "other"].map(
+  const [ours, others] = ["ourimages", "others"].map(
     (name) => `${theirs}/providers/Microsoft.ContainerRegistry/registries/${name}`,
   ) as [string, string];
   const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
 
-  const planning = withStack("dev", { registries: [ours, other] }, async (_, arm) => {
+  const planning = withStack("dev", { registries: [ours, others] }, async (_, arm) => {
     await arm.put(theirs, { location: "westeurope" });
     for (const [id, level] of [
       [ours, "ReadOnly"],
-      [other, "CanNotDelete"],
+      [others, "CanNotDelete"],
     ] as const) {
       await arm.put(id, { location: "westeurope", sku: { name: "Basic" } });
       await arm.put(`${id}/providers/Microsoft.Authorization/locks/keep`, { level });
@@ -151,9 +151,9 @@ it("names the locks at registries under which it could not assign, and of those 
     return makePlan(loadSettings());
   });
 
-  await expect(planning).rejects.toThrow(/ours is ReadOnly, under which Azure makes no role/);
+  await expect(planning).rejects.toThrow(/ourimages is ReadOnly, under which Azure makes no role/);
   expect(warn).toHaveBeenCalledWith(
-    expect.stringMatching(/other is CanNotDelete: .* take away the role assignments/),
+    expect.stringMatching(/others is CanNotDelete: .* take away the role assignments/),
   );
   warn.mockRestore();
 });
