@@ -1,5 +1,5 @@
 import { isPrivate } from "./private-ranges";
-import { toRemove } from "./problem";
+import { toRemove, toSet } from "./problem";
 import type { Settings } from "./settings";
 import { machinesOf } from "./topology";
 
@@ -64,6 +64,15 @@ export const warnings = (settings: Settings): string[] =>
       message:
         "proxyMode ipvs is deprecated: off by default from Kubernetes 1.40, gone in 1.43. " +
         "Move to nftables before (pulumi config set proxyMode nftables).",
+    },
+    {
+      // kubernetes/kubernetes #117119; a value that is no number is refused elsewhere.
+      holds:
+        Number(settings.kubeadm.kubeletExtraArgs["event-qps"] ?? 50) === 0 &&
+        Number(settings.kubernetesVersion.split(".")[1]) >= 37,
+      message:
+        "kubeadm.kubeletExtraArgs.event-qps 0 is no limit since Kubernetes 1.37: pods that fail in a loop can " +
+        `flood the API with events. Kubelets before took it as 50: ${toSet("kubeadm.kubeletExtraArgs.event-qps", "50")}.`,
     },
   ]
     .filter(({ holds }) => holds)

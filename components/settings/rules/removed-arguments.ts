@@ -16,12 +16,24 @@ const gates: Readonly<Record<string, string>> = {
 /** Flags of etcd's second API, which has gone with its store. */
 const secondApi = ["discovery", "discovery-proxy", "enable-v2", "experimental-enable-v2v3"];
 
+/** Flags of cAdvisor's that kubelets took until 1.36, since both were once linked into one program. */
+const cAdvisors = (
+  "application-metrics-count-limit boot-id-file container-hints containerd containerd-namespace enable-load-reader " +
+  "event-storage-age-limit event-storage-event-limit global-housekeeping-interval log-cadvisor-usage machine-id-file " +
+  "storage-driver-buffer-duration storage-driver-db storage-driver-host storage-driver-password storage-driver-secure " +
+  "storage-driver-table storage-driver-user"
+).split(" ");
+
 /** What has taken the place of an argument that earlier releases of a program had, if that is known. */
 export function replacementOf(
   component: Component,
   name: string,
   { flags }: Pick<KnownArguments, "flags">,
 ): string | undefined {
+  if (component === "kubeletExtraArgs" && cAdvisors.includes(name))
+    return "nothing has taken its place, since it was a flag of cAdvisor's, and a kubelet does not start with it";
+  if (component === "controllerManagerExtraArgs" && name === "concurrent-service-syncs")
+    return "nothing has taken its place, since it has done nothing from 1.31 on";
   if (component !== "etcdExtraArgs") return undefined;
   if (secondApi.includes(name)) return "nothing has taken its place, since etcd has no v2 store";
   if (!name.startsWith(experimental)) return undefined;

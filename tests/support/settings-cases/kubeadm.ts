@@ -95,6 +95,12 @@ export const kubeadmCases: Cases = {
       ["etcd", "experimental-corrupt-check-time", "its name is corrupt-check-time now"],
       ["etcd", "experimental-initial-corrupt-check", "gate InitialCorruptCheck: set feature-gates"],
       ["etcd", "discovery", "etcd has no v2 store"],
+      [
+        "kubelet",
+        "global-housekeeping-interval",
+        "nothing has taken its place, since it was a flag",
+      ],
+      ["controllerManager", "concurrent-service-syncs", "has done nothing from 1.31 on"],
     ].map(([component, name, says]): Refused => [
       `${name}, which ${component} does not have`,
       kubeadm(`${component}ExtraArgs`, { [String(name)]: "1" }),

@@ -162,6 +162,44 @@ describe("the add-ons", () => {
     expect(await refusals((await build({ settings })).recorder)).toEqual([]);
   });
 
+  itWith(
+    [...manifests.canal, ...manifests.diskDriver],
+    "let no pod read kubelets' logs, which have their configuration since 1.37, nor reach kubelets through the API",
+    async (texts) => {
+      const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+      const settings = { metricsServer: true, cloudProvider: true, diskDriver: true, reboots };
+      const objectsWith = async (cni: "canal" | "flannel") => {
+        const { recorder } = await build({ settings: { ...settings, cni }, manifests: texts });
+        return (await recorder.objects()).map(({ inputs }) => revealed(inputs));
+      };
+      const objects = [...(await objectsWith("canal")), ...(await objectsWith("flannel"))];
+
+      const roles = objects.filter(({ kind }) => /^(Cluster)?Role$/.test(kind));
+      const granted = roles.flatMap(({ metadata, rules }) =>
+        rules.flatMap(({ apiGroups = [], resources = [] }: Record<string, string[]>) =>
+          apiGroups.some((one) => ["", "*"].includes(one))
+            ? resources.map((resource) => `${metadata.name}: ${resource}`)
+            : [],
+        ),
+      );
+      expect(granted).toEqual(
+        expect.arrayContaining([
+          "calico-node: nodes/status",
+          "system:metrics-server: nodes/metrics",
+        ]),
+      );
+      expect(granted.filter((one) => /: (\*|nodes\/\*|.*\/(log|proxy))$/.test(one))).toEqual([]);
+      const made = new Set(roles.map(({ metadata }) => metadata.name));
+      const others = objects
+        .flatMap(({ roleRef }) => roleRef?.name ?? [])
+        .filter((name) => !made.has(name));
+      expect([...new Set(others)].sort()).toEqual([
+        "extension-apiserver-authentication-reader",
+        "system:auth-delegator",
+      ]);
+    },
+  );
+
   it("let the groups of admins do everything, and nobody where there are none", async () => {
     const { recorder } = await build({ settings: { entra: people } });
     const nobody = await build({ settings: { entra: { ...people, admins: [] } } });

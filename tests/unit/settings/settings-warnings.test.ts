@@ -7,6 +7,10 @@ import { access, settingsWith } from "../../support/stack";
 
 const settings = { ...validSettings, proxyMode: "nftables" as const };
 
+const events = (rate: string) => ({
+  kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { "event-qps": rate } },
+});
+
 it("has nothing to say about valid settings", () => {
   expect(warnings(settings)).toEqual([]);
 });
@@ -53,6 +57,11 @@ it.each([
     change: { kubernetesVersion: "1.39.0", proxyMode: "ipvs" as const },
     says: "gone in 1.43",
   },
+  {
+    what: "events of kubelets without a limit",
+    change: events("0"),
+    says: "pulumi config set --path --type string kubeadm.kubeletExtraArgs.event-qps 50",
+  },
 ])("warns of $what", ({ change, says }) => {
   expect(warnings({ ...settings, ...change })).toEqual([expect.stringContaining(says)]);
 });
@@ -69,6 +78,11 @@ it.each([
   },
   { what: "one control plane in one zone", change: { controlPlaneCount: 1, zones: ["1"] } },
   { what: "five control planes in three zones", change: { controlPlaneCount: 5 } },
+  { what: "a limit of kubelets' events", change: events("5") },
+  {
+    what: "events of kubelets that take 0 as their default",
+    change: { ...events("0"), kubernetesVersion: "1.36.3" },
+  },
   {
     what: "nftables after IPVS's end",
     change: { kubernetesVersion: "1.43.0" },
