@@ -8,6 +8,7 @@ import { Builder } from "./components/image/builder";
 import { builderMachine } from "./components/image/builder-machine";
 import { imageGroup, ImageGallery } from "./components/image/image-gallery";
 import { knownImage } from "./components/image/known-image";
+import { shownGallery } from "./components/image/shown-gallery";
 import { loadSettings } from "./components/settings/load";
 import { wantsLogin } from "./components/settings/proxy-login";
 
@@ -26,10 +27,11 @@ export = async () => {
   const connection = await connect(settings);
   const existingNetwork = await getExistingNetwork(settings, connection);
   await explainRefusals(settings);
-  keepAdditions({ settings, shown: new Map() });
+  const { version, madeOf, contents, formerTags } = await knownImage(settings);
+  const shown = await shownGallery(settings, version, connection);
+  keepAdditions({ settings, shown, previous: { tags: formerTags } });
 
   const group = imageGroup(settings, connection.subscriptionId);
-  const { version, madeOf, contents } = await knownImage(settings);
   const shared = { group, settings, version };
   const builder =
     contents === undefined
@@ -40,5 +42,9 @@ export = async () => {
         })
       : undefined;
   const gallery = new ImageGallery("images", { ...shared, madeOf, builder });
-  return { image: gallery.imageId, version, madeOf, contents: builder?.contents ?? contents };
+  return {
+    image: gallery.imageId,
+    ...{ version, madeOf, contents: builder?.contents ?? contents },
+    tags: Object.keys(settings.tags),
+  };
 };

@@ -1,3 +1,4 @@
+import { hasIssuer } from "../settings/federation";
 import { Settings } from "../settings/settings";
 import { identityNames, networkNames } from "./resource-names";
 import { ArmClient } from "./resource-manager";
@@ -42,6 +43,13 @@ const networkTypes = {
   VirtualNetwork: "virtualNetworks",
 } as const;
 
+/** A living cluster may be about to get its first account, and providers are looked at elsewhere. */
+function noneWhereUnregistered(error: Error): [] {
+  if (/: 409 (MissingSubscriptionRegistration|SubscriptionNotRegistered):/.test(error.message))
+    return [];
+  throw error;
+}
+
 /** Asks for what is in the resource group of one type. */
 type List = (token: string, path: string, version: string) => Promise<[string, ShownResource][]>;
 
@@ -82,6 +90,15 @@ export async function getShown(
             "Microsoft.ManagedIdentity/userAssignedIdentities",
             "2023-01-31",
           ),
+        ]
+      : []),
+    ...(hasIssuer(settings)
+      ? [
+          list(
+            "azure-native:storage:StorageAccount",
+            "Microsoft.Storage/storageAccounts",
+            "2024-01-01",
+          ).catch(noneWhereUnregistered),
         ]
       : []),
   ]);

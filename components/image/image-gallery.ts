@@ -14,6 +14,12 @@ import { builderName } from "./known-image";
 export const imageGroupName = ({ clusterName }: Pick<Settings, "clusterName">): string =>
   `${clusterName}-gallery`;
 
+/** Azure takes no hyphens here. In a group of others each cluster has its own. */
+export const galleryName = ({ clusterName }: Pick<Settings, "clusterName">): string =>
+  clusterName.replaceAll("-", "_");
+
+export const definitionName = "node";
+
 /** The resource group of gallery and builder, or the one that the settings name. */
 export function imageGroup(settings: Settings, subscriptionId: string): ClusterGroup {
   if (settings.resourceGroup !== "") {
@@ -55,8 +61,7 @@ export class ImageGallery extends pulumi.ComponentResource {
 
     const gallery = new compute.Gallery(
       `${name}-gallery`,
-      // Azure takes no hyphens here. In a group of others each cluster has its own.
-      { resourceGroupName, galleryName: settings.clusterName.replaceAll("-", "_"), location },
+      { resourceGroupName, galleryName: galleryName(settings), location },
       child,
     );
     const definition = new compute.GalleryImage(
@@ -64,7 +69,7 @@ export class ImageGallery extends pulumi.ComponentResource {
       {
         resourceGroupName,
         galleryName: gallery.name,
-        galleryImageName: "node",
+        galleryImageName: definitionName,
         location,
         identifier: { publisher: "zoned", offer: "kubernetes", sku: "node" },
         osType: "Linux",

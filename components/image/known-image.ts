@@ -13,6 +13,12 @@ export interface KnownImage {
   readonly madeOf: string;
   /** Lines of first-boot.sh's `image_contents`; undefined for one that is to be made. */
   readonly contents?: string;
+  /** Names of the tags that the settings had at the last update. */
+  readonly formerTags: readonly string[];
+}
+
+interface StackOutputs extends Partial<Pick<KnownImage, "version" | "madeOf" | "contents">> {
+  readonly tags?: readonly string[];
 }
 
 /** The machine that a version is taken of. */
@@ -33,8 +39,9 @@ export async function knownImage(settings: Settings, now = new Date()): Promise<
     cloudInitText("generalize.sh"),
     imageVersionOf(settings),
   ]);
-  const outputs = await askBackend<Partial<KnownImage>>("readStackOutputs", { name: stackName() });
+  const outputs = await askBackend<StackOutputs>("readStackOutputs", { name: stackName() });
+  const formerTags = outputs?.tags ?? [];
   return outputs?.madeOf === madeOf && outputs.version !== undefined
-    ? { version: outputs.version, madeOf, contents: outputs.contents }
-    : { version: versionAt(now), madeOf };
+    ? { version: outputs.version, madeOf, contents: outputs.contents, formerTags }
+    : { version: versionAt(now), madeOf, formerTags };
 }

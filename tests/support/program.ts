@@ -67,6 +67,13 @@ export interface Before extends Update {
 /** Nothing: the first update. */
 export const nothing: Before = { requests: [], outputs: {} };
 
+/** Type and name of a gallery and of what is in it, by their place in a path. */
+const inGalleries: Readonly<Record<string, readonly [type: string, name: string]>> = {
+  galleries: ["azure-native:compute:Gallery", "galleryName"],
+  images: ["azure-native:compute:GalleryImage", "galleryImageName"],
+  versions: ["azure-native:compute:GalleryImageVersion", "galleryImageVersionName"],
+};
+
 /** What Azure shows in the cluster's resource group, by the end of a path. */
 function shownIn(before: Before, path: string): object | undefined {
   const { requests, gone = [], isUntagged, addedTags = {} } = before;
@@ -91,6 +98,10 @@ function shownIn(before: Before, path: string): object | undefined {
   }
   if (path.endsWith("/instanceView")) return { statuses: [{ code: "PowerState/running" }] };
   if (path.endsWith("/virtualMachines")) return { value: machines };
+  const [, place = "", called] = /\/(\w+)\/([^/]+)$/.exec(path) ?? [];
+  const [type, property = ""] = inGalleries[place] ?? [];
+  const own = requests.find((one) => one.type === type && one.inputs[property] === called);
+  if (own !== undefined) return { name: called, tags: tagsOf(own) };
   if (path.includes("/providers/")) return { value: [] };
   const { resourceGroupName: name, location } = group.inputs;
   return { name, location, tags: tagsOf(group), properties: { provisioningState: "Succeeded" } };

@@ -34,6 +34,10 @@ const sent = (token: string, props: Properties, shown: Omit<ShownResource, "name
 it.each([
   "resources:ResourceGroup",
   "managedidentity:UserAssignedIdentity",
+  "storage:StorageAccount",
+  "compute:Gallery",
+  "compute:GalleryImage",
+  "compute:GalleryImageVersion",
   "privatedns:PrivateZone",
   "privatedns:VirtualNetworkLink",
   "network:VirtualNetwork",

@@ -1,7 +1,8 @@
 import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
 
 import { connect } from "../../../components/azure/connection";
-import { shownAs } from "../../../components/azure/shown";
+import type { ArmClient } from "../../../components/azure/resource-manager";
+import { getShown, shownAs } from "../../../components/azure/shown";
 import { getAzureState } from "../../../components/azure/state";
 import { Settings } from "../../../components/settings/settings";
 import { Recorder } from "../../support/record";
@@ -29,6 +30,7 @@ const list = (...value: unknown[]) => ({ body: { value } });
 
 const networkOf = (path: string) => `${group}/providers/Microsoft.Network/${path}`;
 const identities = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
+const accounts = `${group}/providers/Microsoft.Storage/storageAccounts`;
 
 const networkTypes = {
   LoadBalancer: "loadBalancers",
@@ -49,7 +51,7 @@ const sound200: Answers = {
   [group]: [groupWith({ "zoned-stack": "organization/zoned/test" })],
   [vms]: [list()],
   ...Object.fromEntries(Object.values(networkTypes).map((path) => [networkOf(path), [list()]])),
-  [identities]: [list()],
+  ...{ [identities]: [list()], [accounts]: [list()] },
 };
 
 let server: Server | undefined;
@@ -299,6 +301,33 @@ it.each([
   const { shown } = await ask({ [path!]: [list(it)] });
 
   expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
+});
+
+const withIssuer = { machineIdentity: false };
+
+it("gives what Azure shows of a token issuer's account, and asks for none where there is no issuer", async () => {
+  const it = { name: "it", tags: { owner: "firm" } };
+  const answers = { [accounts]: [list(it)] };
+  const ofIssuer = shownAs("azure-native:storage:StorageAccount", "it");
+
+  expect((await ask(answers, withIssuer)).shown.get(ofIssuer)).toEqual(it);
+  expect((await ask(answers)).shown.has(ofIssuer)).toBe(false);
+  expect(times(accounts)).toBe(0);
+});
+
+it("gives no account where nobody has used storage yet, and hides no other refusal", async () => {
+  const missing = error(409, "MissingSubscriptionRegistration");
+  expect((await ask({ [accounts]: [missing] }, withIssuer)).groupState).toBe("Succeeded");
+
+  const refuses = (path: string) =>
+    path.endsWith("/storageAccounts")
+      ? Promise.reject(new Error("GET it: 403 AuthorizationFailed: no"))
+      : Promise.resolve([]);
+  const shown = getShown({ list: refuses } as unknown as ArmClient, group, {
+    ...validSettings,
+    ...withIssuer,
+  });
+  await expect(shown).rejects.toThrow("403 AuthorizationFailed");
 });
 
 const servicePrincipal = { clientId: "it", clientSecret: undefined as never };

@@ -17,3 +17,23 @@ it("has the tags of the settings on its machine, and every refusal of Azure's ex
   for (const { name, opts } of inAzure)
     expect([name, opts.hooks?.onError]).toEqual([name, [expect.anything()]]);
 });
+
+it("keeps tags of others on its group, gallery and image, and none that the settings had before", async () => {
+  const made = await update({ tags: { team: "firm", cost: "1" } }, nothing, "image");
+
+  const before = { ...made, addedTags: { owner: "somebody" } };
+  const { requests } = await update({ tags: { team: "firm" } }, before, "image");
+
+  for (const type of [
+    "resources:ResourceGroup",
+    "compute:Gallery",
+    "compute:GalleryImage",
+    "compute:GalleryImageVersion",
+  ]) {
+    const { inputs } = requests.find((one) => one.type === `azure-native:${type}`)!;
+    const others = Object.entries(inputs["tags"] as object).filter(
+      ([name]) => !name.startsWith("zoned-"),
+    );
+    expect([type, Object.fromEntries(others)]).toEqual([type, { team: "firm", owner: "somebody" }]);
+  }
+});

@@ -158,6 +158,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/loadBalancers") && scene.isFull)
       return { value: [{ name: "zoned-test-api" }] };
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
+    if (path.endsWith("/storageAccounts"))
+      return scene.unregistered?.includes("Microsoft.Storage")
+        ? { error: { code: "MissingSubscriptionRegistration", message: "" } }
+        : { value: [] };
     const inSpoke = networkAnswer(path, scene.isFull);
     if (inSpoke !== undefined) return inSpoke;
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
@@ -179,7 +183,8 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     const { pathname } = new URL(url, "http://localhost");
     asked.push(pathname);
     const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
-    response.writeHead("error" in body ? 404 : 200).end(JSON.stringify(body));
+    const refusal = JSON.stringify(body).includes("Registration") ? 409 : 404;
+    response.writeHead("error" in body ? refusal : 200).end(JSON.stringify(body));
   });
   const memory: PreviousOutputs = {
     initialization: "1-then",
