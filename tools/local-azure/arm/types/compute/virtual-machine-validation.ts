@@ -59,6 +59,7 @@ interface OsProfile {
 
 export type MachineBody = {
   location: string;
+  tags?: Record<string, string>;
   zones?: string[];
   hardwareProfile?: { vmSize?: string };
   storageProfile?: {

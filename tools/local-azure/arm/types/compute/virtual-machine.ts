@@ -262,7 +262,7 @@ function completeMachine(
 const diskId = ({ subscription, group }: ArmId, name: string): string =>
   `/subscriptions/${subscription}/resourceGroups/${group}/providers/${diskType}/${name}`;
 
-/** Creates the OS disk resource of a new machine. */
+/** Creates the OS disk resource of a new machine, whose tags it gets once (terraform-provider-azurerm #8162). */
 function createOsDisk({ id, body }: Resource<MachineBody>, ledger: Ledger, now: Date): void {
   const { managedDisk, diskSizeGB, osType } = body.storageProfile!.osDisk!;
   const sku = managedDisk!.storageAccountType!;
@@ -274,6 +274,7 @@ function createOsDisk({ id, body }: Resource<MachineBody>, ledger: Ledger, now: 
     changed: now.toISOString(),
     body: withoutUndefined({
       location: body.location,
+      tags: body.tags,
       zones: body.zones,
       sku: { name: sku, tier: sku.split("_")[0] },
       creationData: { createOption: "FromImage" },

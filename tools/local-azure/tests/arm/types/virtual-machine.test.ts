@@ -507,6 +507,21 @@ it("creates the machine, and restarts it when its size changed", async () => {
   expect(machines.calls).toEqual(["create cp-1 172.16.1.4", "restart cp-1 Standard_D4s_v5"]);
 });
 
+it("gives its tags to its OS disk when both are made, and never again", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "nic");
+  const tagsOfDisk = () => (arm.peek(compute("disks/cp-1-os")) as Body)["tags"];
+
+  await arm.put(id, withChange("machine", { tags: { costCenter: "4711" } }));
+  expect(tagsOfDisk()).toEqual({ costCenter: "4711" });
+  await arm.put(id, withChange("machine", { tags: { costCenter: "4712" } }));
+  expect(tagsOfDisk()).toEqual({ costCenter: "4711" });
+  await arm.patch(compute("disks/cp-1-os"), { tags: { costCenter: "4712" } });
+
+  expect(tagsOfDisk()).toEqual({ costCenter: "4712" });
+  expect(arm.peek(compute("disks/cp-1-os"))).toMatchObject({ managedBy: id });
+});
+
 it("returns neither customData nor password, and does not store the password", async () => {
   const { arm, args } = newArm();
   await createResources(arm, "nic");
