@@ -1,5 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { findManifests, manifestsFor } from "./components/add-ons/manifests/manifests";
+import { nodeImages } from "./components/add-ons/node-images";
 import { keepAdditions } from "./components/azure/additions";
 import { connect } from "./components/azure/connection";
 import { getExistingNetwork } from "./components/azure/existing-network";
@@ -9,6 +11,7 @@ import { builderMachine } from "./components/image/builder-machine";
 import { imageGroup, ImageGallery } from "./components/image/image-gallery";
 import { knownImage } from "./components/image/known-image";
 import { shownGallery } from "./components/image/shown-gallery";
+import { customData } from "./components/machine/custom-data";
 import { loadSettings } from "./components/settings/load";
 import { wantsLogin } from "./components/settings/proxy-login";
 
@@ -27,7 +30,9 @@ export = async () => {
   const connection = await connect(settings);
   const existingNetwork = await getExistingNetwork(settings, connection);
   await explainRefusals(settings);
-  const { version, madeOf, contents, formerTags } = await knownImage(settings);
+  const manifests = await findManifests(manifestsFor(settings), { ...settings, isBegun: true });
+  const bootData = customData(settings, "", nodeImages(settings, manifests));
+  const { version, madeOf, contents, formerTags } = await knownImage(settings, bootData);
   const shown = await shownGallery(settings, version, connection);
   keepAdditions({ settings, shown, previous: { tags: formerTags } });
 
@@ -38,6 +43,7 @@ export = async () => {
       ? new Builder("builder", {
           ...shared,
           machine: await builderMachine(settings, connection),
+          bootData,
           existingNetwork,
         })
       : undefined;

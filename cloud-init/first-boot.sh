@@ -614,17 +614,38 @@ runtime_socket() {
 }
 
 pull_images() {
-  local image host
+  local image
   if [[ $CONTAINER_RUNTIME != cri-dockerd || -z $MIRROR ]]; then
     kubeadm config images pull --config "$(images_config)"
     return
   fi
-  # dockerd redirects Docker Hub only.
+  for image in $(kubernetes_images); do pull_from_mirror "$image"; done
+}
+
+# dockerd redirects Docker Hub only.
+pull_from_mirror() {
+  local host here
   host=$(mirror_origin)
-  host=${host#*://}
-  for image in $(kubernetes_images); do
-    docker pull "$host/${image#*/}"
-    docker tag "$host/${image#*/}" "$image"
+  here=${host#*://}/${1#*/}
+  docker pull "$here"
+  docker tag "$here" "$1"
+}
+
+# Of add-ons that run on every machine. Only an image has to have them: elsewhere the kubelet pulls them, while other
+# machines join.
+add_on_images() { cat "$root/etc/zoned/add-on-images" || true; } 2>/dev/null
+
+pull_add_on_images() {
+  local image
+  for image in $(add_on_images); do
+    say "pulling $image"
+    if [[ $CONTAINER_RUNTIME != cri-dockerd ]]; then
+      ctr --namespace k8s.io images pull --hosts-dir "$root/etc/containerd/certs.d" "$image" >/dev/null
+    elif [[ -n $MIRROR ]]; then
+      pull_from_mirror "$image"
+    else
+      docker pull "$image"
+    fi
   done
 }
 
@@ -653,7 +674,7 @@ image_contents() {
 
 # The same of what they would install; a star stands for any version, or the end of one.
 wanted_contents() {
-  local package
+  local package image
   for package in "${tools[@]}" containerd runc; do echo "package $package *"; done
   [[ $CONTAINER_RUNTIME == containerd ]] || echo "package docker.io *"
   for package in kubelet kubeadm kubectl; do echo "package $package $KUBERNETES_VERSION-*"; done
@@ -662,6 +683,11 @@ wanted_contents() {
     echo "program azure-acr-credential-provider $CREDENTIAL_PROVIDER_VERSION"
   # A kubeadm of another minor lists none.
   { kubernetes_images || echo "of this version"; } | sed 's/.*/image & */'
+  for image in $(add_on_images); do
+    # Docker leaves the name of its own registry out.
+    [[ $CONTAINER_RUNTIME != cri-dockerd ]] || image=${image#docker.io/}
+    echo "image $image *"
+  done
 }
 
 # Names what the image does not bring, or not as it was made with.

@@ -29,6 +29,19 @@ finish_first_boot() {
   }
 }
 
+# fetch FUNCTION: what an image has beyond a first boot
+fetch() {
+  local tries=6
+  until "$first_boot" "$1" >>"$log" 2>&1; do
+    ((--tries > 0)) || {
+      tail --lines 40 "$log" >&2
+      say "$1 failed" >&2
+      return 1
+    }
+    sleep 20
+  done
+}
+
 # What is one machine's alone: keys, names, leases, logs, the account of its administrator, and the proxy's
 # password where there is one.
 forget() {
@@ -39,7 +52,7 @@ forget() {
     : >"$root/etc/zoned/proxy-ca.crt"
     "$first_boot" set_proxy
   fi
-  rm -rf "$root"/etc/zoned/{first-boot.env,proxy.env,proxy-ca.crt} "$state"
+  rm -rf "$root"/etc/zoned/{first-boot.env,add-on-images,proxy.env,proxy-ca.crt} "$state"
   cloud-init clean --logs
   # Debian's own images have no agent.
   if command -v waagent >/dev/null; then waagent -deprovision+user -force; fi
@@ -53,6 +66,7 @@ forget() {
 }
 
 finish_first_boot
+fetch pull_add_on_images
 "$first_boot" image_contents >"$root/opt/zoned/image"
 cat "$root/opt/zoned/image"
 systemd-run --quiet --collect --unit zoned-generalize --on-active "$seconds" --property "StandardError=append:$log" \

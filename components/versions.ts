@@ -83,6 +83,8 @@ export const credentialProviderArchive = (kubernetesVersion: string): string => 
 
 export const metricsServerImage = `registry.k8s.io/metrics-server/metrics-server:${versions.metricsServer}`;
 
+export const flannelImage = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
+
 export const kuredImage = `ghcr.io/kubereboot/kured:${versions.kured}`;
 
 export interface Manifest {

@@ -31,8 +31,10 @@ export interface Workload {
         nodeSelector?: Record<string, string>;
         tolerations?: object[];
         topologySpreadConstraints?: object[];
+        initContainers?: { image: string }[];
         containers: {
           name: string;
+          image: string;
           args?: string[];
           env?: { name: string; value?: pulumi.Input<string>; valueFrom?: object }[];
           volumeMounts?: { name: string; mountPath?: string; readOnly?: boolean }[];

@@ -1,20 +1,45 @@
 import { parseGalleryImage } from "../settings/gallery-image-id";
 import { quoted, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { minorFor } from "../versions";
+import { minorFor, versions } from "../versions";
 import type { ImageOffer } from "./image-offers";
 import type { ArmClient } from "./resource-manager";
 
+/** What an image has is made by these. */
+type ContentSettings = Pick<
+  Settings,
+  | "kubernetesVersion"
+  | "containerRuntime"
+  | "registries"
+  | "cni"
+  | "cloudProvider"
+  | "diskDriver"
+  | "reboots"
+>;
+
 /** What a gallery image says of its contents, by the name of the tag. */
-export const contentTags = (
-  settings: Pick<Settings, "kubernetesVersion" | "containerRuntime" | "registries">,
-): Readonly<Record<string, string>> => ({
+export const contentTags = (settings: ContentSettings): Readonly<Record<string, string>> => ({
   "zoned-kubernetes": settings.kubernetesVersion,
   "zoned-container-runtime": settings.containerRuntime,
+  "zoned-add-ons": addOnsOf(settings),
   ...(settings.registries.length > 0 && {
     "zoned-credential-provider": minorFor(settings.kubernetesVersion).cloudProvider,
   }),
 });
+
+/** Those that run on every machine, and the version of each. */
+function addOnsOf(settings: ContentSettings): string {
+  const { cloudProvider } = minorFor(settings.kubernetesVersion);
+  const all = [
+    [settings.cni === "canal", `canal ${versions.calico}`],
+    [settings.cni === "flannel", `flannel ${versions.flannel}`],
+    [settings.cloudProvider, `cloud-node-manager ${cloudProvider}`],
+    [settings.diskDriver, `disk-driver ${versions.diskDriver}`],
+    [settings.reboots !== undefined, `kured ${versions.kured}`],
+  ] as const;
+  const chosen = all.filter(([isWanted]) => isWanted).map(([, name]) => name);
+  return chosen.join(", ") || "none";
+}
 
 interface Version {
   readonly tags?: Readonly<Record<string, string>>;
@@ -40,10 +65,7 @@ const apiVersion = { "api-version": "2024-03-03" };
 /** Asks for the gallery image that the settings name, of which Azure speaks only when the first machine is made. */
 export async function getGalleryImage(
   arm: ArmClient,
-  settings: Pick<
-    Settings,
-    "image" | "location" | "kubernetesVersion" | "containerRuntime" | "registries"
-  >,
+  settings: Pick<Settings, "image" | "location"> & ContentSettings,
 ): Promise<ImageOffer> {
   const { image } = settings;
   const refused = (expected: string): ImageOffer => ({
@@ -123,10 +145,7 @@ function flawOf(
 }
 
 /** What the image's tags say otherwise than these machines want it. */
-const lackingIn = (
-  tags: Readonly<Record<string, string>>,
-  settings: Parameters<typeof contentTags>[0],
-): string[] =>
+const lackingIn = (tags: Readonly<Record<string, string>>, settings: ContentSettings): string[] =>
   Object.entries(contentTags(settings)).flatMap(([name, wanted]) => {
     const found = tags[name];
     return found === wanted ? [] : [`${name} ${found ?? "not set"} and not ${wanted}`];

@@ -6,7 +6,6 @@ import type { ExistingNetwork } from "../azure/existing-network";
 import { imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/cloud-init-files";
-import { customData } from "../machine/custom-data";
 import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
 import { Network } from "../network";
 import type { Settings } from "../settings/settings";
@@ -18,14 +17,15 @@ export interface BuilderArgs {
   readonly group: ClusterGroup;
   readonly settings: Settings;
   readonly machine: BuilderMachine;
+  readonly bootData: string;
   /** The network of the subnets that the settings name. */
   readonly existingNetwork: ExistingNetwork | undefined;
   readonly version: string;
 }
 
 /**
- * A machine as the cluster's, up to where it would join: the same first boot, of the same customData. It ends off and
- * without what is one machine's own.
+ * A machine as the cluster's, up to where it would join: the same first boot, and then the images of add-ons. It ends
+ * off and without what is one machine's own.
  */
 export class Builder extends pulumi.ComponentResource {
   /** Id of the machine, once an image can be taken of it. */
@@ -35,7 +35,7 @@ export class Builder extends pulumi.ComponentResource {
 
   constructor(name: string, args: BuilderArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ImageBuilder", name, {}, opts);
-    const { group, settings, machine, existingNetwork, version } = args;
+    const { group, settings, machine, bootData, existingNetwork, version } = args;
     const { location } = settings;
     const { size, zone, osDiskSku, isNvmeOnly } = machine;
     const resourceGroupName = group.name;
@@ -86,7 +86,7 @@ export class Builder extends pulumi.ComponentResource {
         zones: [zone],
         hardwareProfile: { vmSize: size },
         networkProfile: { networkInterfaces: [{ id: nic.id, deleteOption: "Detach" }] },
-        osProfile: osProfileOf(settings, vmName, customData(settings, "")),
+        osProfile: osProfileOf(settings, vmName, bootData),
         storageProfile: {
           imageReference: imageReferenceOf({ ...settings, image: "" }, "x64"),
           ...(isNvmeOnly && { diskControllerType: "NVMe" }),

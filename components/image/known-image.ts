@@ -2,7 +2,6 @@ import { imageVersionOf } from "../azure/image-offers";
 import { stackName } from "../azure/stack-tag";
 import { digest } from "../digest";
 import { cloudInitText } from "../machine/cloud-init-files";
-import { customData } from "../machine/custom-data";
 import { askBackend } from "../plan/backend";
 import type { Settings } from "../settings/settings";
 
@@ -32,13 +31,17 @@ const versionAt = (now: Date): string =>
     now.getUTCHours() * 10_000 + now.getUTCMinutes() * 100 + now.getUTCSeconds(),
   ].join(".");
 
-/** The image that the last update that ended well has left, if it is the one that the settings want; else a new one. */
-export async function knownImage(settings: Settings, now = new Date()): Promise<KnownImage> {
-  const madeOf = digest([
-    customData(settings, ""),
-    cloudInitText("generalize.sh"),
-    imageVersionOf(settings),
-  ]);
+/**
+ * The image that the last update that ended well has left, if it is the one that the settings want; else a new one.
+ *
+ * @param bootData customData of the machine that it would be made of
+ */
+export async function knownImage(
+  settings: Settings,
+  bootData: string,
+  now = new Date(),
+): Promise<KnownImage> {
+  const madeOf = digest([bootData, cloudInitText("generalize.sh"), imageVersionOf(settings)]);
   const outputs = await askBackend<StackOutputs>("readStackOutputs", { name: stackName() });
   const formerTags = outputs?.tags ?? [];
   return outputs?.madeOf === madeOf && outputs.version !== undefined

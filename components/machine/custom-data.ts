@@ -52,14 +52,25 @@ export const firstBootFiles = (settings: BootSettings, apiName: string): Payload
 
 /**
  * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
- * cluster.
+ * cluster. What add-ons' images an image has to have, no living machine is told of: nobody asks there.
  *
  * A machine that exists keeps what it was made with (`ignoredOnExisting` in generation.ts). There is no secret in
  * it, since Azure leaves it readable on the machine's disk. Behind a proxy with a login nothing can be
  * fetched before the bootstrap step has brought that, among its secrets: this step then runs the first boot.
  */
-export function customData(settings: BootSettings, apiName: string): string {
-  const files = firstBootFiles(settings, apiName);
+export function customData(
+  settings: BootSettings,
+  apiName: string,
+  addOnImages: readonly string[],
+): string {
+  const files = [
+    ...firstBootFiles(settings, apiName),
+    {
+      path: "/etc/zoned/add-on-images",
+      mode: "0644",
+      content: addOnImages.map((image) => `${image}\n`).join(""),
+    },
+  ];
   const document = {
     // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
     manage_etc_hosts: "localhost",

@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { nodeImages } from "../add-ons/node-images";
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass } from "../azure/disk-classes";
 import type { DiskEncryptionSet } from "../azure/disk-encryption";
@@ -96,7 +97,9 @@ export async function makePlan(settings: Settings): Promise<Plan> {
   refuse(problems);
   announce(observed, decision, deallocated);
 
-  const { connection, azure, previous, manifests } = observed;
+  const { connection, azure, previous } = observed;
+  const manifests =
+    typeof observed.manifests === "string" ? new Map<string, string>() : observed.manifests;
   return {
     settings,
     subscriptionId: connection.subscriptionId,
@@ -126,10 +129,10 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     workers: decision.workers,
     spec: decision.spec,
     federation: decision.federation,
-    customData: customData(settings, observed.apiName),
+    customData: customData(settings, observed.apiName, nodeImages(settings, manifests)),
     apiServer: { name: observed.apiName, port: apiPort },
     apiAddress: observed.apiAddress,
-    manifests: typeof manifests === "string" ? new Map<string, string>() : manifests,
+    manifests,
   };
 }
 

@@ -4,14 +4,13 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
 import type { Settings } from "../../settings/settings";
-import { versions } from "../../versions";
+import { flannelImage } from "../../versions";
 import { clusterRights } from "../cluster-rights";
 import { skipAwait } from "../objects";
 import { apiServerEnv } from "../pods";
 import { RollOutTarget } from "../roll-out";
 
 const namespace = "kube-flannel";
-const image = `ghcr.io/flannel-io/flannel:${versions.flannel}`;
 
 /** What VXLAN puts around a pod's packet: Ethernet, IPv4, UDP and its own header. */
 const vxlanBytes = 50;
@@ -175,7 +174,7 @@ function daemonSetSpec(apiServer: ApiServer) {
         containers: [
           {
             name: "kube-flannel",
-            image,
+            image: flannelImage,
             command: ["sh", "-c", runFlanneld, "flanneld"],
             args: ["--ip-masq", "--kube-subnet-mgr", `--iptables-resync=${resyncSeconds}`],
             resources: { requests: { cpu: "100m", memory: "50Mi" } },

@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { AddOns } from "../../../components/add-ons/add-ons";
 import { NodeAddOns } from "../../../components/add-ons/node-add-ons";
+import { nodeImages } from "../../../components/add-ons/node-images";
 import { diskClasses } from "../../../components/azure/disk-classes";
 import { manifests } from "../../../components/versions";
 import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
@@ -95,8 +96,48 @@ const refusals = async (recorder: Recorder) => {
   );
 };
 
+/** Of every DaemonSet's containers but kube-proxy's, whose image kubeadm pulls, in the order of their names. */
+async function daemonSetImages(recorder: Recorder): Promise<string[]> {
+  interface Pod {
+    readonly initContainers?: readonly { readonly image?: string }[];
+    readonly containers?: readonly { readonly image?: string }[];
+  }
+  const pods = (await recorder.objects())
+    .filter(({ inputs }) => inputs.kind === "DaemonSet" && inputs.metadata.name !== "kube-proxy")
+    .map(({ inputs }) => inputs.spec?.template?.spec as Pod | undefined);
+  const images = pods.flatMap((pod) => [
+    ...(pod?.initContainers ?? []),
+    ...(pod?.containers ?? []),
+  ]);
+  return [...new Set(images.flatMap(({ image = [] }) => image))].sort();
+}
+
 const names = async (recorder: Recorder) =>
   (await recorder.objects()).map(({ inputs }) => `${inputs.kind} ${inputs.metadata.name}`);
+
+const weekly = { days: ["tue"], from: "02:00", to: "05:00" } as const;
+
+itWith(
+  [...manifests.canal, ...manifests.diskDriver],
+  "an image has to have every image of what runs on every machine, whatever the settings",
+  async (texts) => {
+    const all = { cni: "canal", diskDriver: true, cloudProvider: true, reboots: weekly } as const;
+    const scenes: readonly [Partial<typeof validSettings>, number][] = [
+      [all, 8],
+      [{ ...all, diskDriver: false, reboots: undefined }, 4],
+      [{ ...all, cni: "flannel", cloudProvider: false }, 5],
+      [without, 0],
+    ];
+    for (const [settings, count] of scenes) {
+      const { recorder } = await build({ settings, manifests: texts });
+
+      const images = await daemonSetImages(recorder);
+
+      expect(images).toHaveLength(count);
+      expect(nodeImages({ ...validSettings, ...settings }, texts).sort()).toEqual(images);
+    }
+  },
+);
 
 describe("the add-ons", () => {
   it("are nothing but kube-proxy's configuration, and what says who is down, for those who bring their own", async () => {

@@ -3,6 +3,7 @@ import { type Hardware, plainHardware } from "../../../components/azure/hardware
 import { imageProblems, imageWarnings } from "../../../components/azure/image-offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import type { MachinePlan } from "../../../components/settings/topology";
+import { minors, versions } from "../../../components/versions";
 import type { MachineBody } from "../../../tools/local-azure/arm/types/compute/virtual-machine-validation";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
@@ -168,6 +169,11 @@ it.each<[string, Scene["tags"], string]>([
     "has another Kubernetes",
     { ...contentTags(validSettings), "zoned-kubernetes": "1.36.0" },
     "zoned-kubernetes 1.36.0 and not",
+  ],
+  [
+    "has the images of other add-ons",
+    contentTags({ ...validSettings, cni: "flannel" }),
+    `zoned-add-ons flannel ${versions.flannel}, cloud-node-manager ${minors[0].cloudProvider}, disk-driver ${versions.diskDriver} and not canal`,
   ],
 ])("warns of what has to be installed where an image %s", async (_, tags, says) => {
   const { problems, warnings, ofNone } = await answerTo({ tags });

@@ -5,6 +5,7 @@ import { firstBootPrograms } from "../../support/first-boot-programs";
 import { listen } from "../../support/listen";
 
 const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);
+const addOns = ["quay.io/calico/cni:v7", "docker.io/flannel/flannel:v8"];
 const tools = "ca-certificates conntrack curl ethtool ipset iptables ipvsadm jq nftables socat";
 
 /** What the fakes of dpkg-query and ctr say. */
@@ -19,7 +20,7 @@ const held = (version: string) =>
 const pulled = (digest: string) =>
   [
     "REF TYPE DIGEST SIZE PLATFORMS LABELS",
-    ...names.map((name) => `${name} application/list ${digest} 9MiB linux/amd64 -`),
+    ...[...names, ...addOns].map((name) => `${name} application/list ${digest} 9MiB linux/amd64 -`),
     `registry.k8s.io/pause@${digest} application/list ${digest} 9MiB linux/amd64 -`,
     `${digest} application/list ${digest} 9MiB linux/amd64 -`,
   ].join("\n");
@@ -67,10 +68,18 @@ function machine(MIRROR = mirror): FakeMachine {
   };
   const environment = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);
   made.write("/etc/zoned/first-boot.env", environment.join(""));
+  made.write("/etc/zoned/add-on-images", addOns.map((image) => `${image}\n`).join(""));
   made.write("/packages", held("9.9.9"));
   made.write("/images", pulled("sha256:1"));
   return made;
 }
+
+const containerdPull = (image: string) =>
+  `--namespace k8s.io images pull --hosts-dir /etc/containerd/certs.d ${image}`;
+const mirrorPull = (image: string) => {
+  const here = image.replace(/^[^/]+/, mirror.slice("http://".length));
+  return [`pull ${here}`, `tag ${here} ${image}`];
+};
 
 const boot = (of: FakeMachine) => of.run("/opt/zoned/first-boot.sh");
 const stepsOf = (stdout: string) =>
@@ -111,6 +120,7 @@ it("fetches nothing where the image has everything, and configures the machine a
 it.each([
   ["a package of another version", "/packages", held("9.9.8"), "package kubelet 9.9.9-*"],
   ["no such image", "/images", "", `image ${names[0]} *`],
+  ["no image of an add-on", "/images", "", `image ${addOns[0]} *`],
   [
     "an image of another digest than it was made with",
     "/images",
@@ -125,6 +135,25 @@ it.each([
   expect((await made.run("/opt/zoned/first-boot.sh", ["compare_image"])).code).toBe(0);
 
   expect(made.read("/var/lib/zoned/lacking").split("\n")).toContain(named);
+});
+
+it("finds an image of Docker Hub by the name that Docker has for it", async () => {
+  const made = await ofImage();
+  const environment = made.read("/etc/zoned/first-boot.env");
+  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='cri-dockerd'"));
+  made.write("/usr/local/bin/cri-dockerd", "#!/bin/sh\necho cri-dockerd 0.9.9\n", 0o755);
+  const listed = [...names, addOns[0]!, "flannel/flannel:v8"].map((name) => `image ${name} id`);
+  made.program(
+    "docker",
+    `[[ $* != "image ls"* ]] || printf '%s\\n' ${listed.map((one) => `'${one}'`).join(" ")}`,
+  );
+  const { stdout } = await made.run("/opt/zoned/first-boot.sh", ["image_contents"]);
+  made.write("/opt/zoned/image", stdout);
+  made.write("/var/lib/zoned/lacking", "");
+
+  expect((await made.run("/opt/zoned/first-boot.sh", ["compare_image"])).code).toBe(0);
+
+  expect(made.read("/var/lib/zoned/lacking")).toBe("");
 });
 
 it("names and installs what the image lacks, as where it is one of other settings", async () => {
@@ -160,6 +189,7 @@ describe("a machine that an image is made of", () => {
   async function generalized(change: (made: FakeMachine) => void = () => undefined) {
     const made = machine();
     made.write("/var/lib/zoned/first-boot.done", "");
+    made.write("/var/log/zoned.log", "");
     made.write("/etc/machine-id", "0123\n");
     made.write("/etc/ssh/ssh_host_rsa_key", "secret");
     made.write("/etc/kubernetes/kubelet.conf", "secret");
@@ -176,13 +206,14 @@ describe("a machine that an image is made of", () => {
     expect(outcome.stdout).toBe(made.read("/opt/zoned/image"));
     expect(outcome.stdout).toContain("package kubelet 9.9.9-1.1\n");
     expect(outcome.stdout.match(/^image .*$/gm)).toEqual(
-      names.map((name) => `image ${name} sha256:1`),
+      [...names, ...addOns].map((name) => `image ${name} sha256:1`),
     );
     expect(made.read("/etc/machine-id")).toBe("");
     for (const gone of [
       "/etc/ssh/ssh_host_rsa_key",
       "/etc/kubernetes/kubelet.conf",
       "/etc/zoned/first-boot.env",
+      "/etc/zoned/add-on-images",
       "/var/lib/zoned",
     ]) {
       expect([gone, made.has(gone)]).toEqual([gone, false]);
@@ -192,6 +223,43 @@ describe("a machine that an image is made of", () => {
     }
     expect(made.callsOf("waagent")).toEqual(["-deprovision+user -force"]);
     expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
+  });
+
+  it.each<[string, string, (image: string) => string[], string?]>([
+    ["containerd", "ctr", (image: string) => [containerdPull(image)]],
+    ["cri-dockerd", "docker", (image: string) => mirrorPull(image)],
+    ["cri-dockerd", "docker", (image: string) => [`pull ${image}`], ""],
+  ])(
+    "has the images of add-ons before it says what it has: by %s, with %s",
+    async (runtime, program, calls, from = mirror) => {
+      const { made, outcome } = await generalized((one) => {
+        one.program("cri-dockerd", "");
+        one.write("/usr/local/bin/cri-dockerd", "#!/bin/sh\necho cri-dockerd 0.9.9\n", 0o755);
+        const environment = one.read("/etc/zoned/first-boot.env");
+        one.write(
+          "/etc/zoned/first-boot.env",
+          environment
+            .replace("RUNTIME='docker'", `RUNTIME='${runtime}'`)
+            .replace(/MIRROR=.*/, `MIRROR='${from}'`),
+        );
+      });
+
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+      const all = made.callsOf(program);
+      expect(all.slice(0, -1)).toEqual(addOns.flatMap(calls));
+      expect(all.at(-1)).toMatch(/^(--namespace k8s.io images list|image ls)/);
+    },
+  );
+
+  it("stays on where the image of an add-on cannot be pulled, and says which", async () => {
+    const { made, outcome } = await generalized((one) =>
+      one.program("ctr", '[[ $* != *pull*calico* ]] || { echo "no route" >&2; exit 1; }'),
+    );
+
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr).toMatch(/pulling quay.io\/calico\/cni:v7\n.*no route/);
+    expect(outcome.stderr).toContain("pull_add_on_images failed");
+    expect(made.callsOf("systemd-run")).toEqual([]);
   });
 
   it("keeps no password of a proxy", async () => {

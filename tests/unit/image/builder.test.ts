@@ -30,7 +30,7 @@ async function resourcesWith(change: Partial<Settings>) {
   const shared = { group, settings, version: "2026.1127.93005" };
   const builder = new Builder(
     "builder",
-    { ...shared, machine, existingNetwork: undefined },
+    { ...shared, machine, bootData: "", existingNetwork: undefined },
     watched,
   );
   new ImageGallery("images", { ...shared, madeOf: "", builder }, watched);

@@ -37,3 +37,22 @@ it("keeps tags of others on its group, gallery and image, and none that the sett
     expect([type, Object.fromEntries(others)]).toEqual([type, { team: "firm", owner: "somebody" }]);
   }
 });
+
+it("tells its machine the images of add-ons, as machines of it look for them", async () => {
+  const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+  const images = async (program: "image" | "index") => {
+    const { requests } = await update({ cni: "flannel", reboots }, nothing, program);
+    const { inputs } = requests.find(({ type }) => type.endsWith(":VirtualMachine"))!;
+    const { customData } = (await valueOf(pulumi.output(inputs["osProfile"]))) as {
+      customData: string;
+    };
+    const [, ...lines] = Buffer.from(customData, "base64").toString().split("\n");
+    const files = JSON.parse(lines.join("\n")).write_files as { path: string; content: string }[];
+    return files.find(({ path }) => path === "/etc/zoned/add-on-images")!.content;
+  };
+
+  const own = await images("image");
+
+  expect(own.match(/[^/]+(?=:)/g)).toEqual(["flannel", "azure-cloud-node-manager", "kured"]);
+  expect(await images("index")).toBe(own);
+});

@@ -10,17 +10,17 @@ import { installed, output } from "../../support/tools";
 
 const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
 
-const decoded = (settings = validSettings) =>
-  Buffer.from(customData(settings, apiName), "base64").toString();
+const decoded = (settings = validSettings, images: readonly string[] = []) =>
+  Buffer.from(customData(settings, apiName, images), "base64").toString();
 
-const document = (settings = validSettings) => {
-  const [header, ...lines] = decoded(settings).split("\n");
+const document = (settings = validSettings, images: readonly string[] = []) => {
+  const [header, ...lines] = decoded(settings, images).split("\n");
   expect(header).toBe("#cloud-config");
   return JSON.parse(lines.join("\n"));
 };
 
-const fileAt = (path: string, settings = validSettings) =>
-  document(settings).write_files.find((file: { path: string }) => file.path === path);
+const fileAt = (path: string, settings = validSettings, images: readonly string[] = []) =>
+  document(settings, images).write_files.find((file: { path: string }) => file.path === path);
 
 /** What a shell has after reading the settings file. */
 const shellValue = (name: string, settings = validSettings) =>
@@ -74,6 +74,15 @@ it("tells the script what to install, from the versions and from the settings", 
   expect(shellValue("MIRROR")).toBe("");
 });
 
+it("says which add-ons' images an image must have, and tells no living machine, whose step would run for it", () => {
+  const path = "/etc/zoned/add-on-images";
+
+  expect(fileAt(path, validSettings, ["a.example/b:1", "c.example/d:2"]).content).toBe(
+    "a.example/b:1\nc.example/d:2\n",
+  );
+  expect(firstBootFiles(validSettings, apiName).map((file) => file.path)).not.toContain(path);
+});
+
 it("sends machines to the mirror when it is an address, and not when it is a folder", () => {
   const mirror = (value: string) => shellValue("MIRROR", { ...validSettings, mirror: value });
 
@@ -94,15 +103,15 @@ it.each([
   { change: { apiExtraSans: ["kubernetes.example.com"] } },
   { change: { kubeadm: { ...validSettings.kubeadm, timeouts: { etcdAPICall: "5m0s" } } } },
 ])("has nothing in it that reaches living machines too: $change", ({ change }) => {
-  expect(customData({ ...validSettings, ...change }, apiName)).toBe(
-    customData(validSettings, apiName),
+  expect(customData({ ...validSettings, ...change }, apiName, [])).toBe(
+    customData(validSettings, apiName, []),
   );
 });
 
 it("refuses what Azure would refuse, and says by how much", () => {
   const mirror = `https://${"m".repeat(65_535)}.example.com`;
 
-  expect(() => customData({ ...validSettings, mirror }, apiName)).toThrow(
+  expect(() => customData({ ...validSettings, mirror }, apiName, [])).toThrow(
     /is \d+ bytes, and Azure takes at most 65535/,
   );
 });
@@ -112,7 +121,7 @@ it("names the bundle of the proxy's CAs where that is what is too long, as a mis
   const refusal = (lines: number) => {
     const httpProxy = { https: "", http: "", noProxy: [], ca: line.repeat(lines) };
     try {
-      return [customData({ ...validSettings, httpProxy }, apiName), 0] as const;
+      return [customData({ ...validSettings, httpProxy }, apiName, []), 0] as const;
     } catch (error) {
       expect(error).toMatchObject({ __pulumiRunError: true });
       const [, room] = /^httpProxy.ca is \d+ bytes.* at most about (\d+)/.exec(
@@ -176,6 +185,7 @@ describe("behind a proxy with a login", () => {
   });
 
   it("is the same with another password", () => {
-    expect(customData(behind("hushed"), apiName)).toBe(customData(behind("hush"), apiName));
+    const of = (password: string) => customData(behind(password), apiName, ["a.example/b:c"]);
+    expect(of("hushed")).toBe(of("hush"));
   });
 });

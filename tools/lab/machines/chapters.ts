@@ -146,6 +146,7 @@ export const chapters: readonly Chapter[] = [
     key: "image",
     name: "one control plane and one worker, and a worker of an image",
     settings: { workerPools: oneWorker },
+    pullsAddOns: true,
     claims: [comesUp, ...imageClaims],
   },
   {

@@ -20,6 +20,8 @@ export interface Chapter {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Kubernetes versions that its machines are upgraded to. */
   readonly upgrades?: readonly string[];
+  /** Its machines pull the images of add-ons. Those of other chapters have them on their disk, which is faster. */
+  readonly pullsAddOns?: true;
   /** Makes what others have made before the cluster; again when the chapter is taken up. */
   readonly give?: (cluster: RealCluster) => Promise<Given>;
   readonly claims: readonly Claim[];

@@ -47,6 +47,8 @@ export interface RealClusterOptions {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Kubernetes versions that its machines can be upgraded to. */
   readonly upgrades?: readonly string[];
+  /** Whether its machines pull the images of add-ons, in place of finding them on their disk. */
+  readonly pullsAddOns?: boolean;
   readonly progress: Progress;
   readonly signal: AbortSignal;
 }
@@ -76,13 +78,14 @@ export class RealCluster {
 
   /** Makes everything ready but the machines; takes up what an interrupted run left. */
   static async open(given: RealClusterOptions): Promise<RealCluster> {
-    const { settings, upgrades, progress, signal } = given;
+    const { settings, upgrades, pullsAddOns, progress, signal } = given;
     const options = { progress, signal };
     const state = takeFolder(given.state);
     await prepareHost(options);
     const binaries = await prepareBinaries(options, kubectlTools);
     const asked = stackSettings(checkout, stack, settings);
-    await chooseBackend(state, asked, { ...options, scale: defaultScale, upgrades });
+    const machines = { scale: defaultScale, upgrades, pullsAddOns };
+    await chooseBackend(state, asked, { ...options, ...machines });
     if (!runningDaemon(state)) ownMirror(state);
     const azure = await ensureDaemon({ state, binaries }, progress, signal);
     const base = { state, stack, binaries, azure, progress, signal };

@@ -77,8 +77,9 @@ async function runChapter(
   signal: AbortSignal,
 ): Promise<boolean> {
   progress.line(`\n${chapter.name}`);
-  const { settings, upgrades } = chapter;
-  const cluster = await RealCluster.open({ state, settings, upgrades, progress, signal });
+  const { settings, upgrades, pullsAddOns } = chapter;
+  const machines = { settings, upgrades, pullsAddOns };
+  const cluster = await RealCluster.open({ state, ...machines, progress, signal });
   if (chapter.give) await cluster.take(await chapter.give(cluster));
   let ground: string | undefined;
   for (const claim of chapter.claims) {

@@ -63,6 +63,8 @@ export async function chooseBackend(
     readonly scale: number | undefined;
     /** Kubernetes versions that real machines can be upgraded to. */
     readonly upgrades?: readonly string[];
+    /** Whether real machines pull the images of add-ons. */
+    readonly pullsAddOns?: boolean;
   },
 ): Promise<void> {
   const { scale, upgrades = [] } = options;

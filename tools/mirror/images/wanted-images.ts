@@ -1,8 +1,8 @@
 import {
   cloudProviderImages,
+  flannelImage,
   kuredImage,
   metricsServerImage,
-  versions,
 } from "../../../components/versions";
 
 /** What an image is for; each part but the first two can be left out by a setting. */
@@ -46,7 +46,7 @@ export const agnhostImage = upstreamTestImage("agnhost:2.66.1");
 const testImages = [testImage, agnhostImage, upstreamTestImage("glibc-dns-testing:2.1.1")];
 
 const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
-  { image: `ghcr.io/flannel-io/flannel:${versions.flannel}`, part: "flannel" },
+  { image: flannelImage, part: "flannel" },
   ...kubernetes.flatMap((version) =>
     Object.values(cloudProviderImages(version)).map((image) => ({
       image,

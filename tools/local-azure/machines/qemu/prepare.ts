@@ -32,6 +32,8 @@ interface MachinesOptions {
   readonly kubernetes: readonly [string, ...string[]];
   /** Whether they run Azure's cloud provider. */
   readonly cloudProvider: boolean;
+  /** Whether they pull the images of add-ons. */
+  readonly pullsAddOns?: boolean;
 }
 
 /** What is made in the cache has the same drafts in each process. */

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { ImageLayout, nameOf } from "../../../../mirror/images/image-layout";
 import type { Mirror } from "../../../../mirror/mirror";
 import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";
@@ -110,11 +111,20 @@ export async function prepareSystem(options: InstallOptions): Promise<string> {
   }
 }
 
-/** What only other versions of the mirror need; a machine fetches that when it is upgraded. */
-function lacking({ images }: Mirror, kubernetes: string): string[] {
+/**
+ * What of the mirror's images a machine begins without: those of other Kubernetes versions, which it fetches when it
+ * is upgraded, and all that are not kubeadm's where it pulls the add-ons' itself, as one of Ubuntu's image does.
+ */
+export function lacking(
+  { folder, images }: Pick<Mirror, "folder" | "images">,
+  kubernetes: string,
+  pullsAddOns = false,
+): string[] {
   const own = new Set(images[kubernetes]);
-  const others = Object.values(images).flat();
-  return [...new Set(others.filter((image) => !own.has(image)))];
+  const all = pullsAddOns
+    ? new ImageLayout(join(folder, "images")).images.map(nameOf)
+    : Object.values(images).flat();
+  return [...new Set(all.filter((image) => !own.has(image)))];
 }
 
 interface Disk {
@@ -122,6 +132,7 @@ interface Disk {
   readonly mirror: Mirror;
   /** The Kubernetes version that is installed on it. */
   readonly kubernetes: string;
+  readonly leftOut: readonly string[];
   readonly folder: string;
 }
 
@@ -130,16 +141,16 @@ export async function prepareBaseImage(
   system: string,
   mirror: Mirror,
   kubernetes: string,
-  options: InstallOptions,
+  options: InstallOptions & { readonly pullsAddOns?: boolean },
 ): Promise<BaseImage> {
   const cache = options.cache ?? cacheFolder();
   try {
     const contents = contentsOf(mirror.folder).map((path) => readFileSync(path));
-    const folder = join(
-      cache,
-      `base-${digest([system, installKubernetes, kubernetes, diskSize, ...contents])}`,
-    );
-    if (!existsSync(folder)) await makeDisk({ system, mirror, kubernetes, folder }, options);
+    const leftOut = lacking(mirror, kubernetes, options.pullsAddOns);
+    const recipe = [system, installKubernetes, kubernetes, diskSize, ...contents, ...leftOut];
+    const folder = join(cache, `base-${digest(recipe)}`);
+    if (!existsSync(folder))
+      await makeDisk({ system, mirror, kubernetes, leftOut, folder }, options);
     return {
       disk: join(folder, "disk"),
       kernel: join(folder, "vmlinuz"),
@@ -167,7 +178,7 @@ export function copyBootFiles(root: string, folder: string): void {
 
 /** Puts Kubernetes' packages and images into the system, natively, and makes a disk of it. */
 async function makeDisk(
-  { system, mirror, kubernetes, folder }: Disk,
+  { system, mirror, kubernetes, leftOut, folder }: Disk,
   { progress, signal }: InstallOptions,
 ): Promise<void> {
   const draft = `${folder}.draft`;
@@ -185,7 +196,6 @@ async function makeDisk(
         step.update("installing and importing");
         const inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec"];
         const script = [...inside, installKubernetes, "install-kubernetes"];
-        const leftOut = lacking(mirror, kubernetes);
         await run([...script, root, mirror.folder, kubernetes, ...leftOut], {
           signal,
           onLine: step.update,

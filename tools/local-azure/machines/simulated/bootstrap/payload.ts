@@ -87,14 +87,20 @@ function contentsOf(customData = ""): string {
   const { write_files: files = [] } = parse(Buffer.from(customData, "base64").toString("utf8")) as {
     readonly write_files?: readonly { readonly path: string; readonly content: string }[];
   };
-  const environment = files.find(({ path }) => path.endsWith("/first-boot.env"))?.content ?? "";
+  const textOf = (name: string) =>
+    files.find(({ path }) => path === `/etc/zoned/${name}`)?.content ?? "";
+  const environment = textOf("first-boot.env");
   const value = (name: string) => new RegExp(`^${name}='(.*)'$`, "m").exec(environment)?.[1] ?? "";
   const version = value("KUBERNETES_VERSION");
+  const images = [
+    `registry.k8s.io/kube-proxy:v${version}`,
+    ...textOf("add-on-images").split("\n").filter(Boolean),
+  ];
   return [
     `setting container-runtime ${value("CONTAINER_RUNTIME")}`,
     `setting mirror ${value("MIRROR")}`,
     ...["kubelet", "kubeadm", "kubectl"].map((name) => `package ${name} ${version}-1.1`),
-    `image registry.k8s.io/kube-proxy:v${version} sha256:${"0".repeat(64)}`,
+    ...images.map((image) => `image ${image} sha256:${"0".repeat(64)}`),
     "",
   ].join("\n");
 }
