@@ -11,6 +11,7 @@ import { resizeProblems } from "./resize-offers";
 import {
   Architecture,
   architectureOf,
+  isSameSize,
   Sku,
   sizeCommand,
   sizesIn,
@@ -74,7 +75,8 @@ function architecturesOf(
 }
 
 /**
- * All that Azure would refuse of these machines, as far as it can be asked beforehand.
+ * All that Azure would refuse of these machines, as far as it can be asked beforehand. One that stays as it is, it
+ * does not refuse.
  *
  * @param created those of them that are created or replaced
  */
@@ -91,8 +93,14 @@ export function offerProblems(
   if (region.length > 0) return region;
   const command = (machine: MachinePlan) => sizeCommand(settings, machine);
   const sizesNow = new Map([...existing].map(([name, { size }]) => [name, size]));
+  // Azure closes sizes to subscriptions, and machines that have them go on.
+  const placed = machines.filter(
+    (machine) =>
+      created.includes(machine) ||
+      !isSameSize(sizesNow.get(machine.name) ?? machine.size, machine.size),
+  );
   return [
-    ...skuProblems(machines, skus, { location, encryptionAtHost, command }),
+    ...skuProblems(placed, skus, { location, encryptionAtHost, command }),
     ...resizeProblems(machines, { skus, sizesNow, created, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),

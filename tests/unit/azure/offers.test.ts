@@ -15,6 +15,8 @@ interface Scene {
   readonly quotas?: Record<string, number>;
   /** Generations of the existing machines. */
   readonly existing?: Record<string, string | undefined>;
+  /** Sizes of the existing machines that are not Standard_D2s_v5. */
+  readonly sizes?: Record<string, string>;
   /** What the stack's outputs say of machines. */
   readonly machines?: PreviousOutputs["machines"];
 }
@@ -27,6 +29,7 @@ async function problemsOf({
   settings,
   quotas = {},
   existing = {},
+  sizes = {},
   machines,
 }: Scene): Promise<string[]> {
   const azure = newArm().arm;
@@ -41,7 +44,7 @@ async function problemsOf({
     const state = new Map(
       Object.entries(existing).map(([name, generation]) => [
         name,
-        { size: "Standard_D2s_v5", generation },
+        { size: sizes[name] ?? "Standard_D2s_v5", generation },
       ]),
     );
     const created = createdMachines(
@@ -114,6 +117,27 @@ it("lets a withdrawn image be while no machine is made of it", async () => {
   expect(await problemsOf({ settings, existing: { ...all, [cp]: "before" } })).toEqual([
     expect.stringContaining(`${cp} would be made of it`),
   ]);
+});
+
+it("lets the size of a living machine be that is no longer offered, and refuses it for another", async () => {
+  const controlPlaneSize = "Standard_A2_v2";
+  const cps = Object.keys(all).filter((name) => name.includes("-cp-"));
+  const sizes = Object.fromEntries(cps.map((name) => [name, controlPlaneSize]));
+  const scene = { settings: { controlPlaneSize }, existing: all };
+
+  expect(await problemsOf({ ...scene, sizes })).toEqual([]);
+  const [first] = cps;
+  for (const changed of [
+    { existing: { ...all, [first!]: "before" }, sizes },
+    { existing: all, sizes: { ...sizes, [first!]: "Standard_D2s_v5" } },
+  ]) {
+    const problems = await problemsOf({ ...scene, ...changed });
+
+    expect(problems).toContainEqual(
+      expect.stringMatching(new RegExp(`^${first}: size ${controlPlaneSize} `)),
+    );
+    expect(problems.filter((problem) => !problem.startsWith(first!))).toEqual([]);
+  }
 });
 
 it("reads a generation from the outputs where the machine has lost its tag", async () => {
