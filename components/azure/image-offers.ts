@@ -1,4 +1,5 @@
 import { versions } from "../versions";
+import { machineMirror } from "../settings/mirror";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
@@ -176,18 +177,34 @@ function missingImage(
   ];
 }
 
-/** What new machines do without, since their gallery image was made for others. */
+/**
+ * What new machines do without: since their gallery image was made for others, or since they are Arm, for which
+ * `npm run mirror` fills no mirror.
+ */
 export function imageWarnings(
   created: readonly MachinePlan[],
   offers: ReadonlyMap<Architecture, ImageOffer>,
   hardware: ReadonlyMap<string, Hardware>,
+  { mirror }: Pick<Settings, "mirror">,
 ): string[] {
-  return [...offers].flatMap(([architecture, { lacking = [] }]) => {
-    const machines = madeOf(architecture, created, hardware);
-    if (machines.length === 0 || lacking.length === 0) return [];
-    return [
-      `image has ${lacking.join(", ")}: the first boot of ${machines.map(({ name }) => name).join(", ")} installs what is missing, ` +
-        "which takes minutes and a way to packages and images. npm run image makes an image for these settings",
-    ];
-  });
+  const arm = madeOf("arm64", created, hardware);
+  const names = (machines: readonly MachinePlan[]) => machines.map(({ name }) => name).join(", ");
+  const ofArm: [boolean, string][] = [
+    [
+      machineMirror(mirror) !== "",
+      `${names(arm)} would have Arm processors and take all from mirror ${mirror}: it needs packages, archives and images for arm64, and ` +
+        "npm run mirror fills one for x64 alone",
+    ],
+  ];
+  return [
+    ...[...offers].flatMap(([architecture, { lacking = [] }]) => {
+      const machines = madeOf(architecture, created, hardware);
+      if (machines.length === 0 || lacking.length === 0) return [];
+      return [
+        `image has ${lacking.join(", ")}: the first boot of ${names(machines)} installs what is missing, ` +
+          "which takes minutes and a way to packages and images. npm run image makes an image for these settings",
+      ];
+    }),
+    ...ofArm.filter(([holds]) => holds && arm.length > 0).map(([, warning]) => warning),
+  ];
 }

@@ -189,7 +189,7 @@ export function decide(observed: Observed): Decision {
       ...lockWarnings(group),
       ...observed.foreignLocks.warnings,
       ...policyWarnings(observed.policies),
-      ...imageWarnings(created, offers.images, hardware),
+      ...imageWarnings(created, offers.images, hardware, settings),
       ...ownRoutesWarnings(settings, created, observed.network),
       ...network.warnings,
       ...(current?.diskDriver && !settings.diskDriver ? [withoutDriverText] : []),

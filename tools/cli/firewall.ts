@@ -54,6 +54,10 @@ export const machineHosts: readonly Host[] = [
   },
   { host: "archive.ubuntu.com", port: 80, why: "Ubuntu's packages, where that mirror is left" },
   { host: "security.ubuntu.com", port: 80, why: "Ubuntu's security updates" },
+  ...["azure.ports.ubuntu.com", "ports.ubuntu.com"].map((host) => ({
+    ...{ host, port: 80, when: "a size with Arm processors" },
+    why: "Ubuntu's packages for arm64, by the one that the image names",
+  })),
   { host: "the API's name", port: 6443, why: "workers, by the API's public address" },
   { host: "pkgs.k8s.io", why: "kubeadm, kubelet, kubectl" },
   { host: "prod-cdn.packages.k8s.io", why: "kubeadm, kubelet, kubectl: where pkgs.k8s.io leads" },

@@ -79,8 +79,8 @@ async function answerTo({
       ofMachines: problemsOf,
       withNvme: problemsOf([machine], { isNvmeOnly: true }),
       ofArm: problemsOf([machine], { architecture: "arm64" }),
-      warnings: imageWarnings([machine], offers, new Map()),
-      ofNone: [problemsOf([]), imageWarnings([], offers, new Map())],
+      warnings: imageWarnings([machine], offers, new Map(), wanted),
+      ofNone: [problemsOf([]), imageWarnings([], offers, new Map(), wanted)],
     };
   } finally {
     await rest.close();

@@ -2,7 +2,12 @@ import { createServer, Server } from "node:http";
 
 import { versions as pinned } from "../../../components/versions";
 import { Hardware, plainHardware } from "../../../components/azure/hardware";
-import { getImage, ImageOffer, imageProblems } from "../../../components/azure/image-offers";
+import {
+  getImage,
+  ImageOffer,
+  imageProblems,
+  imageWarnings,
+} from "../../../components/azure/image-offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { MachinePlan } from "../../../components/settings/topology";
 import { machine, validSettings, subscriptionId } from "../../support/sample";
@@ -145,4 +150,30 @@ it("names the machines that cannot be made, and the command", () => {
 it("minds no withdrawn image that no machine is to be made of", () => {
   expect(problemsOf([], { isDeployable: false })).toEqual([]);
   expect(problemsOf([machine], { isDeployable: true })).toEqual([]);
+});
+
+describe("a machine with an Arm processor", () => {
+  const mirror = "http://10.0.0.4:8080";
+  const arm = new Map([[machine.name, { ...plainHardware, architecture: "arm64" as const }]]);
+  const warningsOf = (
+    settings: Partial<typeof validSettings>,
+    architectures: readonly ("x64" | "arm64")[],
+    created: readonly MachinePlan[] = [machine],
+  ) =>
+    imageWarnings(
+      created,
+      new Map(architectures.map((one) => [one, { isDeployable: true }])),
+      arm,
+      { ...validSettings, ...settings },
+    );
+
+  it("is warned of where all that it takes comes from a mirror, which npm run mirror fills for x64", () => {
+    expect(warningsOf({ mirror }, ["x64", "arm64"])).toEqual([
+      expect.stringMatching(
+        /^zoned-test-cp-1 would have .* from mirror http:.* for arm64, .* for x64/,
+      ),
+    ]);
+    expect(warningsOf({ mirror: "/srv/manifests" }, ["arm64"])).toEqual([]);
+    expect(warningsOf({ mirror }, ["arm64"], [])).toEqual([]);
+  });
 });

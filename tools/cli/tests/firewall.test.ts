@@ -44,6 +44,18 @@ itWith(
   },
 );
 
+it("has the hosts of Ubuntu's packages for arm64", () => {
+  const of = (pattern: RegExp) =>
+    machineHosts
+      .filter(({ host }) => pattern.test(host))
+      .map(({ host, port = 443, when }) => `${host}:${port} ${when}`);
+
+  expect(of(/ports\.ubuntu/)).toEqual([
+    "azure.ports.ubuntu.com:80 a size with Arm processors",
+    "ports.ubuntu.com:80 a size with Arm processors",
+  ]);
+});
+
 it("has the host of every manifest, for where the update runs", () => {
   const hosts = Object.values(manifests)
     .flat()
