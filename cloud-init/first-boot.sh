@@ -629,6 +629,7 @@ pull_from_mirror() {
   here=${host#*://}/${1#*/}
   docker pull "$here"
   docker tag "$here" "$1"
+  docker image rm "$here"
 }
 
 # Of add-ons that run on every machine. Only an image has to have them: elsewhere the kubelet pulls them, while other

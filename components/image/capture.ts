@@ -18,6 +18,7 @@ interface View {
  * What the script has written, of which Azure keeps the last 4 KB.
  *
  * @param step id of an extension
+ * @throws RunError where Azure shows nothing of it
  */
 export async function outputOf(step: string, settings: Settings): Promise<string> {
   const { arm } = await connect(settings);
@@ -28,7 +29,20 @@ export async function outputOf(step: string, settings: Settings): Promise<string
     { properties: {} },
   );
   const message = shown?.properties.instanceView?.statuses?.[0]?.message ?? "";
-  return /\[stdout\]\n([^]*?)\n*\[stderr\]/.exec(message)?.[1]?.trim() ?? "";
+  const written = /\[stdout\]\n([^]*?)\n*\[stderr\]/.exec(message)?.[1]?.trim() ?? "";
+  if (!/^package /m.test(written)) {
+    throw new pulumi.RunError(
+      `Azure shows ${JSON.stringify(message.slice(0, 200))} of ${step}, which has ended, expected what the image has: a list with packages. ` +
+        "Run npm run image again, which makes another machine.",
+    );
+  }
+  // The list's first line.
+  if (!written.startsWith("setting ")) {
+    void pulumi.log.warn(
+      "Azure keeps the last 4 KB of what the image has, and it is longer: the image itself has all of it in /opt/zoned/image",
+    );
+  }
+  return written;
 }
 
 /**

@@ -981,7 +981,7 @@ describe("with dockerd under the kubelet", () => {
     expect(healthy.callsOf("docker")).toEqual(
       images.flatMap((image) => {
         const here = image.replace("registry.k8s.io", host);
-        return [`pull ${here}`, `tag ${here} ${image}`];
+        return [`pull ${here}`, `tag ${here} ${image}`, `image rm ${here}`];
       }),
     );
     expect(JSON.parse(healthy.read("/etc/docker/daemon.json"))).toMatchObject({

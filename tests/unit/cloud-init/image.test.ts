@@ -78,7 +78,7 @@ const containerdPull = (image: string) =>
   `--namespace k8s.io images pull --hosts-dir /etc/containerd/certs.d ${image}`;
 const mirrorPull = (image: string) => {
   const here = image.replace(/^[^/]+/, mirror.slice("http://".length));
-  return [`pull ${here}`, `tag ${here} ${image}`];
+  return [`pull ${here}`, `tag ${here} ${image}`, `image rm ${here}`];
 };
 
 const boot = (of: FakeMachine) => of.run("/opt/zoned/first-boot.sh");

@@ -1,9 +1,52 @@
 import { createServer } from "node:http";
 
-import { captureWhenOff } from "../../../components/image/capture";
+import * as pulumi from "@pulumi/pulumi";
+
+import { captureWhenOff, outputOf } from "../../../components/image/capture";
 import { listen } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
+
+/** What is read of a step of which Azure shows this message. */
+async function readOf(message: string | undefined) {
+  const azure = createServer((_, response) => {
+    const value = [{ subscriptionId: "the-subscription", tenantId: "t" }];
+    const statuses = [{ code: "ProvisioningState/succeeded", message }];
+    response.end(JSON.stringify({ value, properties: { instanceView: { statuses } } }));
+  });
+  const resourceManagerEndpoint = `http://127.0.0.1:${await listen(azure)}`;
+  await Recorder.start({
+    calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
+  });
+  const warn = jest.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+  try {
+    const text = await outputOf("/the/step", { ...validSettings, resourceManagerEndpoint });
+    return [text, warn.mock.calls.map(([said]) => said)] as const;
+  } finally {
+    warn.mockRestore();
+    azure.closeAllConnections();
+    azure.close();
+  }
+}
+
+const written = (text: string) => `Enable succeeded: \n[stdout]\n${text}\n[stderr]\n`;
+
+it("reads what the image has, and says when Azure has kept the end of it alone", async () => {
+  const whole = "setting mirror \npackage kubelet 1.36.3-1.1\nimage a/b:c sha256:1";
+
+  expect(await readOf(written(whole))).toEqual([whole, []]);
+  expect(await readOf(written(whole.slice(5)))).toEqual([
+    whole.slice(5),
+    [expect.stringContaining("/opt/zoned/image")],
+  ]);
+});
+
+it.each([
+  ["nothing", undefined],
+  ["no list", written("first boot: done")],
+])("takes no step for ended well of which Azure shows %s", async (_, message) => {
+  await expect(readOf(message)).rejects.toThrow(/Azure shows ".*" of \/the\/step, .*a list/);
+});
 
 /** What Azure is asked to do with a machine of which it shows this. */
 async function asked(code: string, preview = false): Promise<string[]> {
