@@ -1,6 +1,6 @@
 import { versions } from "../versions";
 import { machineMirror } from "../settings/mirror";
-import { toSet } from "../settings/problem";
+import { toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { Hardware, plainHardware } from "./hardware";
@@ -178,18 +178,23 @@ function missingImage(
 }
 
 /**
- * What new machines do without: since their gallery image was made for others, or since they are Arm, for which
- * `npm run mirror` fills no mirror.
+ * What new machines do without: since their gallery image was made for others, or since they are Arm, for which neither
+ * an image nor `npm run mirror` is.
  */
 export function imageWarnings(
   created: readonly MachinePlan[],
   offers: ReadonlyMap<Architecture, ImageOffer>,
   hardware: ReadonlyMap<string, Hardware>,
-  { mirror }: Pick<Settings, "mirror">,
+  { image, mirror }: Pick<Settings, "image" | "mirror">,
 ): string[] {
   const arm = madeOf("arm64", created, hardware);
   const names = (machines: readonly MachinePlan[]) => machines.map(({ name }) => name).join(", ");
   const ofArm: [boolean, string][] = [
+    [
+      image !== "" && !offers.has("x64"),
+      `image is not used: it is for x64, and all sizes have Arm processors, so that ${names(arm)} would be made of Ubuntu's image ` +
+        `(${toRemove("image")})`,
+    ],
     [
       machineMirror(mirror) !== "",
       `${names(arm)} would have Arm processors and take all from mirror ${mirror}: it needs packages, archives and images for arm64, and ` +

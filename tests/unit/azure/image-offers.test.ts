@@ -153,6 +153,7 @@ it("minds no withdrawn image that no machine is to be made of", () => {
 });
 
 describe("a machine with an Arm processor", () => {
+  const gallery = "/subscriptions/s/galleries/g/images/node/versions/1.0.0";
   const mirror = "http://10.0.0.4:8080";
   const arm = new Map([[machine.name, { ...plainHardware, architecture: "arm64" as const }]]);
   const warningsOf = (
@@ -166,6 +167,17 @@ describe("a machine with an Arm processor", () => {
       arm,
       { ...validSettings, ...settings },
     );
+
+  it("is warned of where nothing else would be made of the image", () => {
+    expect(warningsOf({ image: gallery }, ["arm64"])).toEqual([
+      expect.stringMatching(
+        /^image is not used: .* so that zoned-test-cp-1 would be made of Ubuntu's image \(pulumi config rm image\)$/,
+      ),
+    ]);
+    expect(warningsOf({ image: gallery }, ["x64", "arm64"])).toEqual([]);
+    expect(warningsOf({}, ["arm64"])).toEqual([]);
+    expect(warningsOf({ image: gallery }, ["arm64"], [])).toEqual([]);
+  });
 
   it("is warned of where all that it takes comes from a mirror, which npm run mirror fills for x64", () => {
     expect(warningsOf({ mirror }, ["x64", "arm64"])).toEqual([
