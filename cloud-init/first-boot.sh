@@ -342,6 +342,16 @@ install_tools() {
   apt_install "${tools[@]}"
 }
 
+# By udev rules of this package volumes are found where Azure attaches disks by NVMe (azuredisk-csi-driver #2777).
+install_disk_rules() {
+  if apt-cache "${apt_options[@]}" show azure-vm-utils >/dev/null 2>&1; then
+    apt_install azure-vm-utils
+  else
+    say "there is no package azure-vm-utils, by which volumes are found on NVMe: see whether" \
+      "/dev/disk/azure/data/by-lun is there once a volume is attached"
+  fi
+}
+
 # Pods must not speak for their machine: the metadata service gives out its identity's tokens, and
 # the address that Azure's agent talks to gives out its settings. DNS lives at that address too and
 # stays. A packet of a pod is forwarded, or, by IPVS, sent on from here with an address not our own.
@@ -658,7 +668,7 @@ image_contents() {
   # It fails where one of them is not installed, which another runtime does without.
   # shellcheck disable=SC2016 # dpkg's own
   { dpkg-query --show --showformat '${db:Status-Abbrev} package ${Package} ${Version}\n' \
-    "${tools[@]}" containerd runc docker.io kubelet kubeadm kubectl || true; } |
+    "${tools[@]}" azure-vm-utils containerd runc docker.io kubelet kubeadm kubectl || true; } |
     sed --quiet 's/^.i *package/package/p'
   for program in "$root/opt/zoned/azure-acr-credential-provider-"*; do
     [[ ! -x $program ]] || echo "program azure-acr-credential-provider ${program##*-provider-}"
@@ -751,6 +761,7 @@ step "kernel modules" 900 1 load_modules
 step "kernel settings" 60 0 set_kernel
 step "swap off" 120 0 swap_off
 fetching_step "tools" 1200 5 install_tools
+if compgen -G "$root/dev/nvme*n1" >/dev/null; then fetching_step "rules for disks" 600 5 install_disk_rules; fi
 step "firewall for pods" 60 1 close_metadata
 fetching_step "container runtime" 1200 5 install_runtime
 fetching_step "kubernetes packages" 1200 5 install_kubernetes

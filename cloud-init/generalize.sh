@@ -66,6 +66,7 @@ forget() {
 }
 
 finish_first_boot
+fetch install_disk_rules
 fetch pull_add_on_images
 "$first_boot" image_contents >"$root/opt/zoned/image"
 cat "$root/opt/zoned/image"

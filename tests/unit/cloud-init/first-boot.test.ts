@@ -933,6 +933,26 @@ it.each([
   });
 });
 
+it.each([
+  ["sda", "", []],
+  ["nvme0n1", "", ["azure-vm-utils"]],
+  ["nvme0n1", "exit 100", []],
+])(
+  "has the rules by which volumes are found on NVMe, with the disk %s and apt that says %j",
+  async (disk, show, installed) => {
+    const made = machine();
+    made.write(`/dev/${disk}`, "");
+    made.program("apt-cache", show);
+
+    const { code, stdout } = await boot(made);
+
+    expect(code).toBe(0);
+    const packages = made.callsOf("apt-get").map((call) => call.split(" ").at(-1));
+    expect(packages.filter((name) => name === "azure-vm-utils")).toEqual(installed);
+    expect(stdout.includes("rules for disks: done")).toBe(disk !== "sda");
+  },
+);
+
 it("asks the mirror's host for every image first", async () => {
   const healthy = machine({ MIRROR: `${mirror}/below` });
   await runPart(healthy, "configure_containerd");

@@ -251,6 +251,16 @@ describe("a machine that an image is made of", () => {
     },
   );
 
+  it("has the rules by which volumes are found on NVMe, whatever its own disk is, where there is such a package", async () => {
+    const packages = async (show: string) => {
+      const { made } = await generalized((one) => one.program("apt-cache", show));
+      return made.callsOf("apt-get").map((call) => call.split(" ").at(-1));
+    };
+
+    expect(await packages("")).toEqual(["azure-vm-utils"]);
+    expect(await packages("exit 100")).toEqual([]);
+  });
+
   it("stays on where the image of an add-on cannot be pulled, and says which", async () => {
     const { made, outcome } = await generalized((one) =>
       one.program("ctr", '[[ $* != *pull*calico* ]] || { echo "no route" >&2; exit 1; }'),

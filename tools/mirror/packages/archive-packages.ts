@@ -26,6 +26,8 @@ export interface ArchiveOptions {
   readonly extra?: ExtraSource;
   /** Where apt keeps what it knows and what it has fetched. */
   readonly folder: string;
+  /** Packages that are downloaded too where there are such. */
+  readonly optional?: readonly string[];
   readonly signal: AbortSignal;
 }
 
@@ -34,10 +36,10 @@ export interface ArchiveOptions {
  * and checks the archive's signature; it neither reads nor changes this machine's own packages.
  */
 export async function archivePackages(
-  names: readonly string[],
+  needed: readonly string[],
   options: ArchiveOptions,
 ): Promise<Package[]> {
-  const { distribution, folder, signal } = options;
+  const { distribution, folder, optional = [], signal } = options;
   if (!existsSync(distribution.keyring)) {
     throw new UserError(
       `${distribution.keyring} is missing, and without these keys nothing of ${distribution.name} can be checked: ` +
@@ -49,6 +51,8 @@ export async function archivePackages(
     run(program, [...settings, ...args], { signal });
   const install = ["install", "--yes", "--no-install-recommends"];
   await apt("apt-get", "--quiet", "-o", "APT::Update::Error-Mode=any", "update");
+  const known = new Set((await apt("apt-cache", "pkgnames")).split("\n"));
+  const names = [...needed, ...optional.filter((name) => known.has(name))];
   const chosen = plannedIn(await apt("apt-get", ...install, "--simulate", ...names));
   const index = await apt("apt-cache", "show", ...chosen);
   const packages = stanzas(index).map((fields) => ({

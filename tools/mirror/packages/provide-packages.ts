@@ -30,6 +30,9 @@ export const distributionPackages = [
   ...["nftables", "socat", "containerd", "docker.io"],
 ];
 
+/** What it installs where the archive has it. */
+export const optionalPackages = ["azure-vm-utils"];
+
 /** Packages that the first boot installs on one distribution only. */
 const distributionsOwn: Readonly<Record<string, readonly string[]>> = {
   "debian-13": ["docker-cli"],
@@ -103,6 +106,7 @@ export async function providePackages(options: PackageOptions): Promise<Provided
 const fetching = ({ distribution, aptFolder, signal }: PackageOptions): ArchiveOptions => ({
   distribution,
   folder: aptFolder,
+  optional: optionalPackages,
   signal,
 });
 

@@ -9,6 +9,7 @@ import { fromKubernetes, kubernetesPackages } from "../../packages/kubernetes-pa
 import {
   buildPackages,
   distributionPackages,
+  optionalPackages,
   providePackages,
 } from "../../packages/provide-packages";
 import { nextPatch } from "../../../programs/releases";
@@ -33,7 +34,7 @@ it("has the packages that the first boot names, and no other", () => {
     .flatMap((words) => words.split(" "))
     .filter((word) => /^[a-z][a-z0-9.+-]+$/.test(word) && !others.includes(word));
 
-  expect([...distributionPackages].sort()).toEqual(literal.sort());
+  expect([...distributionPackages, ...optionalPackages].sort()).toEqual(literal.sort());
   const own = kubernetesPackages([versions.kubernetes]).map(({ name }) => name);
   expect(firstBoot).toContain("apt_install {kubelet,kubeadm,kubectl}=");
   expect(firstBoot).toContain("tools=(cri-tools)");
