@@ -25,12 +25,18 @@ interface Host {
  *
  * @see https://github.com/kubernetes/registry.k8s.io#using-registryk8sio
  * @see https://learn.microsoft.com/azure/aks/outbound-rules-control-egress
+ * @see https://docs.docker.com/desktop/setup/allow-list/
  */
 const registries: Readonly<Record<string, readonly string[]>> = {
   "registry.k8s.io": ["registry.k8s.io", "*.pkg.dev", "*.amazonaws.com"],
   "mcr.microsoft.com": ["mcr.microsoft.com", "*.data.mcr.microsoft.com"],
   "quay.io": ["quay.io", "*.quay.io"],
-  "docker.io": ["registry-1.docker.io", "auth.docker.io", "production.cloudfront.docker.com"],
+  "docker.io": [
+    ...["registry-1.docker.io", "auth.docker.io"],
+    // Which one it leads to is Docker's choice.
+    ...["production.cloudfront.docker.com", "production.cloudflare.docker.com"],
+    "docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+  ],
   "ghcr.io": ["ghcr.io", "pkg-containers.githubusercontent.com"],
 };
 
@@ -187,7 +193,7 @@ export const firewallPage = (): string => `# What a firewall has to let out
 
 <!-- Written by npm run firewall from components/versions.ts and tools/cli/firewall.ts: edit those. -->
 
-All of it is TCP. Nothing has to be let in from the internet but what \`apiAccessCidrs\` and \`sshAccessCidrs\` admit. Machines also reach
+All of it is TCP. Time is not among it: Ubuntu's image takes its host's clock (chrony, by \`/dev/ptp_hyperv\`), and \`ntp.ubuntu.com\` (UDP 123) may stay closed. Nothing has to be let in from the internet but what \`apiAccessCidrs\` and \`sshAccessCidrs\` admit. Machines also reach
 \`168.63.129.16\` (Azure's DNS, agent and probes) and \`169.254.169.254\` (the metadata service), which no firewall is asked for.
 With \`mirror\`, machines ask the mirror in place of every package and image here; with \`httpProxy\`, the proxy asks.
 Azure Government and Azure China have other names for Azure's own hosts.

@@ -44,12 +44,22 @@ itWith(
   },
 );
 
-it("has the hosts of Ubuntu's packages for arm64", () => {
+it("has all hosts that Docker Hub leads to, and those of Ubuntu's packages for arm64", () => {
   const of = (pattern: RegExp) =>
     machineHosts
       .filter(({ host }) => pattern.test(host))
       .map(({ host, port = 443, when }) => `${host}:${port} ${when}`);
 
+  // https://docs.docker.com/desktop/setup/allow-list/
+  expect(of(/docker/)).toEqual(
+    [
+      "registry-1.docker.io",
+      "auth.docker.io",
+      "production.cloudfront.docker.com",
+      "production.cloudflare.docker.com",
+      "docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+    ].map((host) => `${host}:443 cni canal`),
+  );
   expect(of(/ports\.ubuntu/)).toEqual([
     "azure.ports.ubuntu.com:80 a size with Arm processors",
     "ports.ubuntu.com:80 a size with Arm processors",
