@@ -75,21 +75,27 @@ export function resourceEntries(
   expand: string,
 ): Body[] {
   const isWanted = filterOf(filter);
+  // Azure returns no tags of what it is asked for by one's name and value.
+  const hidesTags = /\btagValue\b/i.test(filter);
   return arm
     .list(scope)
     .filter(({ id, body }) => body["location"] !== undefined && parseId(id)!.names.length > 0)
     .filter(({ type }) => type !== "Microsoft.Resources/resourceGroups")
     .filter(isWanted)
-    .map((one) => resourceEntry(one, expand));
+    .map((one) => resourceEntry(one, expand, hidesTags));
 }
 
-function resourceEntry({ id, type, body, changed }: Resource, expand: string): Body {
+function resourceEntry(
+  { id, type, body, changed }: Resource,
+  expand: string,
+  hidesTags: boolean,
+): Body {
   return withoutUndefined({
     id,
     name: parseId(id)!.names.join("/"),
     type,
     location: body["location"],
-    tags: body["tags"],
+    tags: hidesTags ? undefined : body["tags"],
     zones: body["zones"],
     sku: body["sku"],
     identity: body["identity"],
@@ -114,8 +120,9 @@ function filterOf(filter: string): (resource: Resource) => boolean {
   const groups = filter.split(/\s+or\s+/i).map((group) => group.split(/\s+and\s+/i).map(termOf));
   return (resource) =>
     groups.some((terms) => {
-      const tags = (resource.body["tags"] ?? {}) as Record<string, string>;
-      const tagName = terms.find(({ property }) => property === "tagname")?.value;
+      const asked = terms.find(({ property }) => property === "tagname")?.value.toLowerCase();
+      const tags = Object.entries((resource.body["tags"] ?? {}) as Record<string, string>);
+      const [tagName, tagValue] = tags.find(([name]) => name.toLowerCase() === asked) ?? [];
       return terms.every(({ property, value }) => {
         const { names, group } = parseId(resource.id)!;
         const actual: Readonly<Record<string, string | undefined>> = {
@@ -123,9 +130,10 @@ function filterOf(filter: string): (resource: Resource) => boolean {
           name: names.join("/"),
           location: String(resource.body["location"]),
           resourcegroup: group,
-          tagname: tagName !== undefined && tagName in tags ? tagName : undefined,
-          tagvalue: tagName === undefined ? undefined : tags[tagName],
+          tagname: tagName,
         };
+        // Of tags, names have no case, and values have.
+        if (property === "tagvalue") return tagValue === value;
         return actual[property]?.toLowerCase() === value.toLowerCase();
       });
     });

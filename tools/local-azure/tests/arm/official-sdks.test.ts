@@ -432,7 +432,9 @@ it("lists what is assigned at a scope and above it, of anybody or of one", () =>
     await roleAssignments.create(above, name, { principalId: objectId, roleDefinitionId });
 
     expect((await principals(groupId)).sort()).toEqual([principalId, objectId].sort());
-    expect(await principals(groupId, `assignedTo('${objectId}')`)).toEqual([objectId]);
+    for (const filter of [`assignedTo('${objectId}')`, `principalId eq '${objectId}'`]) {
+      expect(await principals(groupId, filter)).toEqual([objectId]);
+    }
     expect(await principals(above, "atScope()")).toEqual([objectId]);
     await roleAssignments.delete(above, name);
     expect(await principals(above, "atScope()")).toEqual([]);

@@ -115,10 +115,10 @@ it.each([
 describe("with durations", () => {
   const timed = async () => {
     const clock = new ManualClock();
-    const { arm, args } = newArm({ clock });
+    const { arm, machines, args } = newArm({ clock });
     await createResources(arm);
     arm.durations.set({ factor: 0.5 });
-    return { arm, clock, args };
+    return { arm, clock, machines, args };
   };
   const subnet = (digit: number) =>
     [`${vnet}/subnets/s${digit}`, { addressPrefix: `172.16.${digit}.0/24` }] as const;
@@ -182,8 +182,8 @@ describe("with durations", () => {
     await clock.until(done);
   });
 
-  it("completes the deletion of a group, which is Deleting, after a restart", async () => {
-    const { arm, args } = await timed();
+  it("completes the deletion of a group, which is Deleting, after a restart, and ends its machines", async () => {
+    const { arm, machines, args } = await timed();
     void arm.delete(group);
 
     expect(arm.peek(group)).toMatchObject({ properties: { provisioningState: "Deleting" } });
@@ -191,6 +191,7 @@ describe("with durations", () => {
     const later = new ResourceManager(args);
     await later.resume();
     expect(later.isEmpty).toBe(true);
+    expect(machines.calls).toContain("remove cp-1");
   });
 });
 

@@ -51,6 +51,7 @@ it("connects to an API by its name, with TLS end to end", async () => {
 
   expect(status).toBe(200);
   expect(await ask(socket, api.serverName)).toBe("{}");
+  expect(await tunnel(`${api.serverName.toUpperCase()}.:6443`)).toMatchObject({ status: 200 });
 });
 
 it.each([

@@ -4,7 +4,14 @@ import { subscriptionPath } from "../../../arm/resources/ids";
 import { ResourceManager } from "../../../arm/resource-manager";
 import { serveRest } from "../../../arm/rest/rest";
 import { createResources, newArm } from "../../support/arm/fixture";
-import { group, network, roleDefinition, storage, valid } from "../../support/arm/valid-resources";
+import {
+  compute,
+  group,
+  network,
+  roleDefinition,
+  storage,
+  valid,
+} from "../../support/arm/valid-resources";
 
 interface Answer {
   readonly status: number;
@@ -228,6 +235,23 @@ it.each([
   }),
 );
 
+it.each([
+  ["tagName eq 'OWNER'", ["cp-1-nic you", "cp-1 me"]],
+  ["tagName eq 'owner' and tagValue eq 'me'", ["cp-1 undefined"]],
+  ["tagName eq 'owner' and tagValue eq 'Me'", []],
+])(
+  "lists what has a tag as the filter %s asks, without tags if it names a value",
+  ($filter, found) =>
+    withServer(async (ask, { arm }) => {
+      await arm.patch(valid.machine[0], { tags: { owner: "me" } });
+      await arm.patch(valid.nic[0], { tags: { owner: "you" } });
+
+      const { value } = (await ask("GET", `${subscriptionPath}/resources${filter($filter)}`)).body;
+
+      expect(value.map(({ name, tags }: any) => `${name} ${tags?.owner}`)).toEqual(found);
+    }),
+);
+
 it("returns a bootstrap step's state and tags without secrets, and for a missing one which parent is missing", () =>
   withServer(async (ask) => {
     const { location, ...properties } = valid.extension[1];
@@ -306,6 +330,21 @@ it("answers a PUT at once, and a poll when the operation is done", () =>
     await until(async () => (await result()).status !== 202);
     expect((await result()).status).toBe(200);
     expect(arm.peek(address)).toBeUndefined();
+  }));
+
+it("names the operation of a machine's disk with its times, and calls a new disk Creating", () =>
+  withServer(async (_, { arm, send }) => {
+    arm.durations.set({ factor: 0.1, seconds: { "Microsoft.Compute/disks": { create: 20 } } });
+    const { location, zones, ...properties } = valid.disk[1];
+
+    const put = await send("PUT", compute("disks/slow"), { location, zones, properties });
+
+    expect(await put.json()).toMatchObject({ properties: { provisioningState: "Creating" } });
+    const poll = async () => (await send("GET", put.headers.get("azure-asyncoperation")!)).json();
+    const [name, time] = [expect.any(String), expect.stringMatching(/^\d{4}-.*Z$/)];
+    expect(await poll()).toEqual({ name, startTime: time, status: "InProgress" });
+    await until(async () => ((await poll()) as { status: string }).status !== "InProgress");
+    expect(await poll()).toEqual({ name, startTime: time, endTime: time, status: "Succeeded" });
   }));
 
 it.each([

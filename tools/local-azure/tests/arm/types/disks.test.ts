@@ -1,4 +1,5 @@
 import type { Body } from "../../../arm/resources/resource";
+import { createResources, newArm } from "../../support/arm/fixture";
 import {
   type Answer,
   itAnswers,
@@ -166,3 +167,13 @@ itShows(last, [
   ["a set of a disk's snapshot", snapshot, { encryption }, made, diskBy(other), snapshotMade],
   ["a set of a machine's disk", osDisk, { encryption }, made, machineBy(other)],
 ]);
+
+it("keeps a set's identity, to which roles are assigned", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "set");
+  const { identity } = arm.peek(setId)!;
+
+  await arm.put(setId, withChange("set", { rotationToLatestKeyVersionEnabled: true }));
+
+  expect(arm.peek(setId)).toMatchObject({ identity, rotationToLatestKeyVersionEnabled: true });
+});

@@ -497,12 +497,15 @@ it("stays until it has approved its end, if it is told of that and asks", async 
   expect([EventType, machines.calls.at(-1)]).toEqual(["Terminate", "remove cp-1"]);
 });
 
-it("creates the machine, and restarts it when its size changed", async () => {
+it("creates the machine, and restarts it when its size changed, unless it is off", async () => {
   const { arm, machines } = newArm();
   await createResources(arm, "machine");
 
   await arm.put(id, withChange("machine", { tags: { a: "b" } }));
   await arm.put(id, withChange("machine", { "hardwareProfile.vmSize": "Standard_D4s_v5" }));
+  await power(id, "deallocate")(arm);
+  expect(arm.sizesOf(id)).toContainEqual(expect.objectContaining({ name: "Standard_B2as_v2" }));
+  await arm.put(id, withChange("machine", { "hardwareProfile.vmSize": "Standard_D8s_v5" }));
 
   expect(machines.calls).toEqual(["create cp-1 172.16.1.4", "restart cp-1 Standard_D4s_v5"]);
 });
