@@ -123,6 +123,7 @@ const givesWay = (): boolean => getPriority(processOf()) === niceness.givingWay;
 test("a machine gives way until its script begins, unless it is the first behind a balancer", async () => {
   await boot(initialControlPlane);
   expect(givesWay()).toBe(false);
+  expect(wordsOf().join(" ")).toContain(" -smp 2 ");
   await guest.remove();
 
   await boot(further);
@@ -136,6 +137,7 @@ test("a machine gives way until its script begins, unless it is the first behind
 test("a new machine goes on from a snapshot, and gets its own seed and interface before it does", async () => {
   await boot(plug);
   expect(wordsOf().slice(-3)).toEqual(["-S", "-incoming", "file:/snapshot/memory"]);
+  expect(wordsOf().join(" ")).toContain(" -smp 1 ");
   expect(commands().slice(-3)).toEqual([
     ...own.map((device) => ["device_add", device]),
     ["cont", null],

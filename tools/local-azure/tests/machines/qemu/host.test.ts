@@ -8,7 +8,7 @@ import { Progress } from "../../../../shared/progress";
 import { kvmProblem } from "../../../machines/qemu/hypervisor";
 import { prepareHost, prepareMachines } from "../../../machines/qemu/prepare";
 import { takenMib } from "../../../machines/qemu/qemu";
-import { checkFits, neededMib } from "../../../machines/qemu/sizes";
+import { checkFits, mostCores, neededMib, outnumberHostCores } from "../../../machines/qemu/sizes";
 
 const folder = mkdtempSync(join(tmpdir(), "zoned-host-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -77,6 +77,8 @@ test("machines that just fit are admitted, and one MiB less refuses them", () =>
   expect(needed).toBe(3 * (3072 + 2176));
   expect(() => checkFits(three, 0.75, "tcg", needed)).not.toThrow();
   expect(() => checkFits(three, 0.75, "tcg", needed - 1)).toThrow("--scale");
+  // Translated code takes nothing where KVM runs the processors.
+  expect(neededMib(three, 0.75, "kvm")).toBe(3 * (3072 + 128));
 });
 
 test("a refusal shows the arithmetic and a scale that would do, if there is one", () => {
@@ -85,4 +87,22 @@ test("a refusal shows the arithmetic and a scale that would do, if there is one"
   expect(() => fits(0.75, 12288)).toThrow(/15\.4 GiB.*3 × Standard_B2s.*12\.0 GiB.*--scale 0\.45/);
   expect(() => fits(0.45, 12288)).not.toThrow();
   expect(() => fits(0.75, 2048)).toThrow("take smaller sizes or fewer machines");
+});
+
+test.each([
+  ["that is waited for", 16, true, false, 16],
+  ["that is waited for", 1, true, false, 2],
+  ["that nobody waits for", 16, false, false, 1],
+  ["that is one of too many", 2, true, true, 1],
+])(
+  "a machine %s has of %i processors here (%s, %s) %i at most",
+  (_, cores, isWaitedFor, oneVcpuEach, most) => {
+    expect(mostCores(cores, isWaitedFor, oneVcpuEach)).toBe(most);
+  },
+);
+
+test("control planes are too many where they outnumber the processors and kubeadm does not mind", () => {
+  expect(outnumberHostCores(3, 2, ["NumCPU"])).toBe(true);
+  expect(outnumberHostCores(3, 2, [])).toBe(false);
+  expect(outnumberHostCores(3, 4, ["NumCPU"])).toBe(false);
 });

@@ -152,3 +152,37 @@ it("a component is given what its pod mounts from its host below the root, and o
     "--e=/state/root/etc/pki/ca",
   ]);
 });
+
+it.each([
+  ["kube-apiserver", 20_001],
+  ["kube-controller-manager", 20_005],
+  ["kube-scheduler", 20_006],
+] as const)("%s listens on loopback only, at this cluster's port %i", (component, port) => {
+  const given = [component, "--bind-address=0.0.0.0", "--secure-port=6443"];
+
+  const listens = processOf(component, pod(given), host).filter((word) =>
+    /^--(bind-address|secure-port)=/.test(word),
+  );
+
+  expect(listens).toEqual(["--bind-address=127.0.0.1", `--secure-port=${port}`]);
+});
+
+it("etcd listens on loopback only, at this cluster's ports and at each once", () => {
+  const words = processOf(
+    "etcd",
+    pod([
+      "etcd",
+      "--listen-client-urls=https://127.0.0.1:2379,https://172.16.1.4:2379",
+      "--listen-metrics-urls=http://127.0.0.1:2381",
+      "--listen-peer-urls=https://172.16.1.4:2380",
+    ]),
+    host,
+  );
+
+  expect(words).toEqual([
+    "/bin/it",
+    "--listen-client-urls=https://127.0.0.1:20002",
+    "--listen-metrics-urls=http://127.0.0.1:20004",
+    "--listen-peer-urls=https://127.0.0.1:20003",
+  ]);
+});

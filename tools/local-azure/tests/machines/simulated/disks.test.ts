@@ -27,21 +27,25 @@ const kubeProxySince = (startTime: string) => ({
   status: { phase: "Running", startTime },
 });
 
-const csiNode = (drivers: object[]) => ({
-  metadata: { name, ownerReferences: [{ kind: "Node", name, uid: "1" }] },
+const csiNode = (drivers: object[], uid = "1") => ({
+  metadata: { name, ownerReferences: [{ kind: "Node", name, uid }] },
   spec: { drivers },
 });
 
+const [ofDisks, ofNodes] = [
+  "topology.disk.csi.azure.com/zone",
+  "topology.kubernetes.io/zone",
+] as const;
 const driver = {
   name: "disk.csi.azure.com",
   nodeID: name,
-  topologyKeys: ["topology.disk.csi.azure.com/zone", "topology.kubernetes.io/zone"],
+  topologyKeys: [ofDisks, ofNodes],
   // Of Standard_D2s_v5.
   allocatable: { count: 4 },
 };
 
 /** What this machine's kubelet asks of an API with these objects, by the end of their paths. */
-async function reconcile(objects: Readonly<Record<string, readonly object[]>>) {
+async function reconcile(objects: Readonly<Record<string, readonly object[]>>, machine = vm) {
   const asked: [string, Body?][] = [];
   const note = (verb: string) => async (path: string, body?: Body) =>
     void asked.push([`${verb} ${path.replace(/^.*\/v1\//, "")}`, body]);
@@ -53,11 +57,24 @@ async function reconcile(objects: Readonly<Record<string, readonly object[]>>) {
   const kubelet = { patch: note("patch"), post: note("post"), delete: note("delete") };
   await reconcileDisks({
     api,
-    vmOf: (one) => (one === name ? vm : undefined),
+    vmOf: (one) => (one === name ? machine : undefined),
     kubeletOf: (one) => (one === name ? (kubelet as unknown as Api) : undefined),
   });
   return asked;
 }
+
+it.each([
+  ["of its machine's zone", vm, { [ofDisks]: "westeurope-2", [ofNodes]: "westeurope-2" }],
+  ["of none where its machine has none", { ...vm, zone: undefined }, { [ofDisks]: "" }],
+])("takes disks %s, as many as its size has room for", async (_, machine, labels) => {
+  const annotations = { "csi.volume.kubernetes.io/nodeid": `{"${driver.name}":"${name}"}` };
+  const drivers = [{ ...driver, topologyKeys: Object.keys(labels) }];
+
+  expect(await reconcile({ pods: [driverPod], csinodes: [csiNode([])] }, machine)).toEqual([
+    [`patch nodes/${name}`, { metadata: { annotations, labels } }],
+    [`patch csinodes/${name}`, { spec: { drivers } }],
+  ]);
+});
 
 it.each([
   { began: "before it", since: "2026-11-26T06:00:04Z", zone: "westeurope-2" },
@@ -154,8 +171,19 @@ it.each<[what: string, change: Record<string, object[]>]>([
   expect(await reconcile({ ...cluster, ...change })).toEqual([]);
 });
 
-it("lets a pod start when its disk is attached to its machine", async () => {
-  expect((await reconcile(cluster)).map(([what]) => what)).toEqual([
-    "patch namespaces/default/pods/web-0/status",
-  ]);
+const starts = "patch namespaces/default/pods/web-0/status";
+const noDisk = { ...volume, spec: { ...volume.spec, csi: undefined } };
+const ofNoDisk = { ...cluster, persistentvolumes: [noDisk], volumeattachments: [] };
+it.each<[what: string, objects: Record<string, object[]>, asked: string[]]>([
+  ["lets a pod start when its disk is attached to its machine", cluster, [starts]],
+  ["lets a pod start whose volume is no disk", ofNoDisk, [starts]],
+  ["makes a CSINode", {}, ["post csinodes"]],
+  ["says nothing twice", { pods: [driverPod], csinodes: [csiNode([driver])] }, []],
+  [
+    "deletes a former Node's CSINode",
+    { csinodes: [csiNode([], "0")] },
+    [`delete csinodes/${name}`],
+  ],
+])("%s", async (_, objects, asked) => {
+  expect((await reconcile(objects)).map(([what]) => what)).toEqual(asked);
 });

@@ -4,7 +4,8 @@ import {
   reconcileCloudProvider,
   providerId,
 } from "../../../machines/simulated/nodes/cloud-provider";
-import { nodeOf, shutDown } from "../../../machines/simulated/nodes/node";
+import { nodeWasMissed, wasMissed } from "../../../machines/simulated/nodes/kwok";
+import { controlPlaneMark, nodeOf, shutDown } from "../../../machines/simulated/nodes/node";
 import { vmOf } from "../../support/simulated/fixture";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
@@ -128,6 +129,23 @@ it.each<[what: string, pod: object, managesNodes: boolean]>([
   expect((await reconcile([pod], { managesNodes })).asked).toEqual([]);
 });
 
+it("has nothing more to do once a node has its network and is initialized", async () => {
+  const annotations = { ...fresh.metadata.annotations, "zoned.local/cni": "ds" };
+  const done = { ...initialized, metadata: { ...fresh.metadata, annotations } };
+
+  expect(await reconcile([], { node: done })).toEqual({ asked: [], due: false });
+});
+
+it("shows a machine that is gone as silent, which takes no rights of the cloud provider's", async () => {
+  const { asked } = await reconcile([], { vms: [] });
+
+  const path = `/api/v1/nodes/${vm.name}`;
+  expect(asked).toEqual([
+    expect.stringMatching(`^root patch ${path} .*"kwok\\.x-k8s\\.io/node":null`),
+    expect.stringMatching(`^root patch ${path}/status .*"NodeStatusUnknown"`),
+  ]);
+});
+
 const taint = { key: "node.cloudprovider.kubernetes.io/shutdown", effect: "NoSchedule" };
 it.each<[what: string, node: Body, isOff: boolean, taints: object[] | undefined]>([
   ["taints a silent node of a machine that is off", unheard, true, [taint]],
@@ -188,4 +206,52 @@ it("refuses an address that the machine does not have", () => {
   const registration = { kubeletExtraArgs: args({ "node-ip": "172.16.9.9" }) };
 
   expect(() => nodeOf(vm, registration, worker)).toThrow(/no interface of the machine has it/);
+});
+
+it.each([
+  ["Standard_B2s", "amd64", { cpu: "2", memory: "4Gi" }],
+  ["Standard_D4ps_v5", "arm64", { cpu: "4", memory: "16Gi" }],
+])("has on a %s the architecture %s, and what that size has", (size, architecture, capacity) => {
+  expect(nodeOf({ ...vm, size }, {}, worker).status).toMatchObject({
+    ...{ nodeInfo: { architecture }, capacity, allocatable: capacity },
+  });
+});
+
+const present = [{ key: "a", effect: "NoSchedule" }];
+const ofEffect = [{ key: "a", effect: "NoExecute" }];
+const controlPlane = { key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" };
+it.each([
+  ["a control plane's taint where nothing is said", undefined, [...present, controlPlane]],
+  ["none where the list is empty", [], undefined],
+  ["one of another effect", ofEffect, [...present, ...ofEffect]],
+  ["none that is there", present, undefined],
+])("mark-control-plane gives a Node %s", (_, taints, given) => {
+  expect(controlPlaneMark({ taints }, present).spec?.taints).toEqual(given);
+});
+
+const now = new Date();
+const old = { creationTimestamp: created(60) };
+const [pending, running] = [{ phase: "Pending" }, { phase: "Running" }];
+const recent = { creationTimestamp: created(1) };
+const shown = { ...old, annotations: { "zoned.local/shown": created(1) } };
+const ofJob = { ...old, ownerReferences: [{ kind: "Job" }] };
+const claims = { volumes: [{ persistentVolumeClaim: { claimName: "it" } }] };
+it.each<[what: string, missed: boolean, metadata: Body, status: Body, spec?: Body]>([
+  ["has not started for long", true, old, pending],
+  ["is new", false, recent, pending],
+  ["was shown just now", false, shown, pending],
+  ["waits for its disk", false, old, pending, claims],
+  ["runs", false, old, running],
+  ["is a Job's and has not ended", true, ofJob, running],
+  ["is deleted and still there", true, { ...old, deletionTimestamp: created(10) }, running],
+])("KWOK has missed a pod that %s: %s", (_, missed, metadata, status, spec = {}) => {
+  expect(Boolean(wasMissed({ metadata, spec, status }, now))).toBe(missed);
+});
+
+it.each<[what: string, missed: boolean, metadata: Body]>([
+  ["long", true, old],
+  ["just now", false, recent],
+  ["long, and was shown just now", false, shown],
+])("KWOK has missed a Node that is there for %s: %s", (_, missed, metadata) => {
+  expect(nodeWasMissed({ metadata }, now)).toBe(missed);
 });

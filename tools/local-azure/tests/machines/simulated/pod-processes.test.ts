@@ -5,15 +5,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Api, Body } from "../../../machines/simulated/api";
 import { PodProcesses } from "../../../machines/simulated/nodes/pod-processes";
-import { vmOf } from "../../support/simulated/fixture";
+import { passesReadinessProbe } from "../../../machines/simulated/nodes/process-status";
+import { httpsServer, vmOf } from "../../support/simulated/fixture";
 
 const node = "demo-control-plane-1";
 const machine = vmOf(node, "1", "172.16.1.4");
-const kubelet = { patch: async () => ({}) } as unknown as Api;
+/** What the kubelet has said of pods. */
+let said: Body[];
+const kubelet = {
+  patch: async (_: string, { status }: Body) => void said.push(status),
+} as unknown as Api;
 
+/** Whether the programs are there, and whether the local Azure answers. */
+let areThere: boolean;
+let answers: boolean;
 let folder: string;
 let processes: PodProcesses;
 beforeEach(() => {
+  [said, areThere, answers] = [[], true, true];
   folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
   const program = join(folder, "program");
   // Writes down its environment.
@@ -22,12 +31,15 @@ beforeEach(() => {
   const images = ["azure-cloud-controller-manager", "azuredisk-csi", "csi-provisioner"];
   processes = new PodProcesses({
     ...{ authority: "/azure-ca.crt", folder: join(folder, "own"), log: () => undefined },
-    programs: Object.fromEntries(images.map((name) => [name, () => program])),
+    programs: Object.fromEntries(
+      images.map((name) => [name, () => (areThere ? program : undefined)]),
+    ),
     vmOf: (name) => (name === node ? machine : undefined),
     kubeletOf: () => kubelet,
-    ports: () => ({
-      ...{ resourceManager: 4711, proxy: 4712, blob: 4713, login: 4714, registry: 4715 },
-    }),
+    ports: () =>
+      answers
+        ? { resourceManager: 4711, proxy: 4712, blob: 4713, login: 4714, registry: 4715 }
+        : undefined,
   });
 });
 afterEach(async () => {
@@ -105,14 +117,43 @@ it.each<[what: string, pods: Body[]]>([
   expect(runs("a")).toBe(false);
 });
 
-it("starts nothing while it is paused", async () => {
-  await processes.pause();
+it.each<[when: string, stop: () => unknown, go: () => unknown]>([
+  ["it is paused", () => processes.pause(), () => processes.resume()],
+  ["the local Azure does not answer", () => (answers = false), () => (answers = true)],
+  ["there is no program", () => (areThere = false), () => (areThere = true)],
+])("starts nothing while %s, and then it does", async (_, stop, go) => {
+  await stop();
   await follow(manager("a"));
   expect(runs("a")).toBe(false);
 
-  processes.resume();
+  go();
   await follow(manager("a"));
   expect(runs("a")).toBe(true);
+});
+
+it("has a pod ready whose program is not there", async () => {
+  areThere = false;
+
+  await follow(manager("a"));
+
+  expect(said).toMatchObject([{ containerStatuses: [{ ready: true }] }]);
+});
+
+const probe = (path: string) => ({ httpGet: { path } });
+const slow = { ...probe("/200"), initialDelaySeconds: 3600 };
+it.each<[what: string, isReady: boolean, probe?: Body, pid?: number]>([
+  ["whose probe is answered", true, probe("/200"), 1],
+  ["whose probe is refused", false, probe("/500"), 1],
+  ["whose probe is not due yet", false, slow, 1],
+  ["without a probe", true, undefined, 1],
+  ["without a process", false, undefined, undefined],
+])("takes a container %s for ready: %s", async (_, isReady, readinessProbe, pid) => {
+  const { port, close } = await httpsServer();
+  const process = { name: "it", pid, since: Date.now(), restarts: 0 };
+
+  expect(await passesReadinessProbe(readinessProbe, process, port)).toBe(isReady);
+
+  close();
 });
 
 it("runs one of several pods that elect a leader by the name of their host, and another when it is gone", async () => {

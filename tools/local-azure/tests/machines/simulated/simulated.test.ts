@@ -269,6 +269,27 @@ describeUnless(missing)("simulated machines on real components", () => {
       eventually("static pods", async () => isDeepStrictEqual(await staticPods(), allReady())),
     );
 
+    it("show nothing of this host, but what their machines have", async () => {
+      const get = (one: string) => admin().get(`/api/v1/namespaces/${one}`);
+      const clusterInfo = await get("kube-public/configmaps/cluster-info");
+      const configuration = await get("kube-system/configmaps/kubeadm-config");
+      const etcd = await get("kube-system/pods/etcd-demo-cp-2");
+
+      expect(clusterInfo.data.kubeconfig).toContain(`https://${apiName}:6443`);
+      expect(etcd.metadata.annotations).toMatchObject({
+        "kubeadm.kubernetes.io/etcd.advertise-client-urls": "https://172.16.2.4:2379",
+      });
+      for (const shown of [clusterInfo.data, configuration.data, etcd.spec])
+        expect(JSON.stringify(shown)).not.toMatch(/zoned-machines-|demo-cp-1|172\.16\.1\.4/);
+    });
+
+    it("know of no other failure, and of no other machine", async () => {
+      const fail = (...given: [string, string]) => machines.injectFailure(...given);
+
+      await expect(fail("demo-cp-2", "dns")).rejects.toThrow(/component is dns, expected/);
+      await expect(fail("demo-workers-1", "etcd")).rejects.toThrow(/no control plane/);
+    });
+
     it.each(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])(
       "show an unhealthy %s by its pod, which is not ready, until failures are cleared",
       async (component) => {

@@ -94,14 +94,16 @@ export const trusting = (signing: Fixture, other: Fixture, first = signing): Fix
 });
 
 /**
- * Who serves HTTPS by a certificate of its own, and remembers of each connection whether it resumed
- * a session.
+ * Who serves HTTPS by a certificate of its own, with the status that the path names, and remembers of
+ * each connection whether it resumed a session.
  */
 export async function httpsServer() {
   const serverName = "api.example";
   const [ca, key] = await authority(serverName);
   const isResumed: boolean[] = [];
-  const server = createServer({ cert: ca, key }, (_, response) => response.end("{}"));
+  const server = createServer({ cert: ca, key }, ({ url }, response) =>
+    response.writeHead(Number(/^\/(\d+)$/.exec(url!)?.[1] ?? 200)).end("{}"),
+  );
   server.on("secureConnection", (socket: TLSSocket) => isResumed.push(socket.isSessionReused()));
   const port = await listen(server);
   return { host: "127.0.0.1", port, serverName, ca, isResumed, close: () => server.close() };
