@@ -11,7 +11,7 @@ import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole, oneAtATime } from "./role-assignments";
-import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/federation";
+import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/logins";
 import { issuerAccount } from "./azure/resource-names";
 import { parseIdentity } from "./settings/identity-id";
 import { azureName, roleKey } from "./settings/rules/workload-identities";

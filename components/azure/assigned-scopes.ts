@@ -1,4 +1,4 @@
-import { parseContainer } from "../settings/blob-container";
+import { parseContainer } from "../settings/azure-ids";
 import { hasOwnIdentity } from "../settings/own-identity";
 import { quoted, toSet } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";

@@ -1,4 +1,4 @@
-import { hasIssuer } from "../settings/federation";
+import { hasIssuer } from "../settings/logins";
 import { Settings } from "../settings/settings";
 import { identityNames, networkNames } from "./resource-names";
 import { ArmClient } from "./resource-manager";

@@ -1,6 +1,6 @@
 import * as authorization from "@pulumi/azure-native/authorization";
 
-import { parseContainer } from "../settings/blob-container";
+import { parseContainer } from "../settings/azure-ids";
 import type { Settings } from "../settings/settings";
 import { fetch } from "../settings/shell-proxy";
 import { azureCloudAt } from "./clouds";

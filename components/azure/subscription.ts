@@ -1,4 +1,4 @@
-import { hasIssuer } from "../settings/federation";
+import { hasIssuer } from "../settings/logins";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";

@@ -1,4 +1,4 @@
-import { ownAccounts } from "../settings/federation";
+import { ownAccounts } from "../settings/logins";
 import { quoted, toRemove } from "../settings/problem";
 import { azureName, mostOfIdentity } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";

@@ -1,6 +1,6 @@
 import { digest } from "../digest";
 import { isByProxy, issuerOf, prefixOf } from "../settings/issuer";
-import { type ProxySettings, proxyVariables, type Variable } from "../settings/proxy-variables";
+import { type ProxySettings, proxyVariables, type Variable } from "../settings/proxy";
 import type { Entra, Settings } from "../settings/settings";
 
 export type PeopleSettings = Pick<Settings, "entra" | "resourceManagerEndpoint">;

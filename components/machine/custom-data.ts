@@ -7,7 +7,7 @@ import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { scriptFile } from "./cloud-init-files";
 import { proxyFiles } from "./http-proxy";
-import type { ProxySettings } from "../settings/proxy-variables";
+import type { ProxySettings } from "../settings/proxy";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { azureCloudAt } from "../azure/clouds";
 import { containerAddress } from "../azure/snapshots";
 import type { PayloadFile } from "../kubeadm/payload-file";
-import { snapshotAccount, subjectOf } from "../settings/federation";
+import { snapshotAccount, subjectOf } from "../settings/logins";
 import type { Settings } from "../settings/settings";
 import { scriptFile, unitFile } from "./cloud-init-files";
 

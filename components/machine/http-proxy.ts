@@ -1,6 +1,6 @@
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { wantsLogin } from "../settings/proxy-login";
-import { type ProxySettings, proxyVariables } from "../settings/proxy-variables";
+import { type ProxySettings, proxyVariables } from "../settings/proxy";
 
 /**
  * The proxy's variables for a machine: first-boot.sh has apt, containerd and Docker use it, and gives what it makes of

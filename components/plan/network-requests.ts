@@ -1,7 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { toSet } from "../settings/problem";
-import { withoutProxy } from "../settings/proxy-variables";
+import { withoutProxy } from "../settings/proxy";
 import { isPrivate } from "../settings/private-ranges";
 import { overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";

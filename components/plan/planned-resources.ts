@@ -1,5 +1,5 @@
 import { apiRecord, apiZone } from "../api-server";
-import { hasIssuer } from "../settings/federation";
+import { hasIssuer } from "../settings/logins";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/subnet-id";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";

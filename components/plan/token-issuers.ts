@@ -1,5 +1,5 @@
 import { serviceAccountIssuer } from "../kubeadm/merged-arguments";
-import { hasIssuer } from "../settings/federation";
+import { hasIssuer } from "../settings/logins";
 import type { Settings } from "../settings/settings";
 import { tokenIssuerOf } from "../token-issuer";
 import type { PreviousOutputs } from "./machine-changes";

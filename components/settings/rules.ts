@@ -15,7 +15,7 @@ import { kubeProxyProblems } from "./rules/kube-proxy";
 import { machineIdentityProblems } from "./rules/machine-identity";
 import { registryCredentialProblems } from "./rules/registry-credentials";
 import { nameProblems } from "./rules/names";
-import { nodeSubnetProblems } from "./rules/node-subnets";
+import { nodeSubnetProblems } from "./rules/ids-of-others";
 import { osDiskSizes, osDiskSkus } from "./rules/os-disks";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";

@@ -29,7 +29,7 @@ import {
   clientsOf,
   type ContainerClient,
   containerFor,
-} from "../local-azure/tests/support/arm/sdk-clients";
+} from "../local-azure/tests/support/arm/clients";
 
 const ca = "certificate-authority-data";
 

@@ -8,7 +8,7 @@ import type { ClusterGroup } from "../../cluster-group";
 import { azureJson, type AzureJsonArgs } from "./azure-json";
 import { CloudCredential } from "../../identity";
 import { type ExistingNetwork, keyOf } from "../../azure/existing-network";
-import { addressVariables } from "../../settings/proxy-variables";
+import { addressVariables } from "../../settings/proxy";
 import { networkNames, type Place } from "../../azure/resource-names";
 import { tagsOf } from "../../azure/stack-tag";
 import { hasLogin } from "../../settings/proxy-login";

@@ -4,7 +4,7 @@ import { RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
-import type { ProxySettings } from "../../settings/proxy-variables";
+import type { ProxySettings } from "../../settings/proxy";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";

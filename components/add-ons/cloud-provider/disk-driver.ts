@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
 import { tagsOf } from "../../azure/stack-tag";
-import type { ProxySettings } from "../../settings/proxy-variables";
+import type { ProxySettings } from "../../settings/proxy";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
 import { CloudConfig, cloudConfigSecret } from "./cloud-config";

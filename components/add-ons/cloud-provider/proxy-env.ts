@@ -1,4 +1,4 @@
-import { proxyVariables, type ProxySettings } from "../../settings/proxy-variables";
+import { proxyVariables, type ProxySettings } from "../../settings/proxy";
 import { hasLogin } from "../../settings/proxy-login";
 import { cloudConfigSecret } from "./cloud-config";
 

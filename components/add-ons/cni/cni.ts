@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiServer } from "../../api-server";
 import type { Settings } from "../../settings/settings";
-import { Canal } from "./canal";
+import { Canal } from "../cni";
 import { Flannel } from "./flannel";
 import { RollOutTarget } from "../roll-out";
 

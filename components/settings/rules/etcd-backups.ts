@@ -1,4 +1,4 @@
-import { parseContainer } from "../blob-container";
+import { parseContainer } from "../azure-ids";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 import { idOfOthersProblems } from "./id-of-others";

@@ -1,4 +1,4 @@
-import { accountKey, ownAccounts } from "../federation";
+import { accountKey, ownAccounts } from "../logins";
 import { Problem, toRemove } from "../problem";
 import type { Settings } from "../settings";
 

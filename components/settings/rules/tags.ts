@@ -1,4 +1,4 @@
-import { hasIssuer } from "../federation";
+import { hasIssuer } from "../logins";
 import { entry, found, Problem, toRemove } from "../problem";
 import { Settings } from "../settings";
 

@@ -1,4 +1,4 @@
-import { hasIssuer, ownAccounts } from "../federation";
+import { hasIssuer, ownAccounts } from "../logins";
 import { parseIdentity } from "../identity-id";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";

@@ -1,5 +1,5 @@
 import { parseId } from "../../../tools/local-azure/arm/resources/ids";
-import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,
   hasManifests,

@@ -2,11 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import {
-  type Clients,
-  everyId,
-  soon,
-} from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { type Clients, everyId, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,
   fewAddOns,

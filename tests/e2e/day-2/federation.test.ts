@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { authorityFile } from "../../../tools/local-azure/arm/rest/certificate";
-import { soon } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,
   fewAddOns,

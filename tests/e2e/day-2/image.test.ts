@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import type { Clients } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import type { Clients } from "../../../tools/local-azure/tests/support/arm/clients";
 import { type ImageStack, openImageStack } from "../../../tools/image/image-stack";
 import { destroyImages, type ImageOptions, makeImage } from "../../../tools/image/make-image";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";

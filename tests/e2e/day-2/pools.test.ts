@@ -1,4 +1,4 @@
-import type { Clients } from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import type { Clients } from "../../../tools/local-azure/tests/support/arm/clients";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(900_000);

@@ -1,9 +1,5 @@
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import {
-  type Clients,
-  everyId,
-  soon,
-} from "../../../tools/local-azure/tests/support/arm/sdk-clients";
+import { type Clients, everyId, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,
   fewAddOns,

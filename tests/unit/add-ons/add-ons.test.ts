@@ -7,7 +7,7 @@ import { NodeAddOns } from "../../../components/add-ons/node-add-ons";
 import { nodeImages } from "../../../components/add-ons/node-images";
 import { diskClasses } from "../../../components/azure/disk-classes";
 import { manifests } from "../../../components/versions";
-import { checked } from "../../../tools/local-azure/plugins/kubernetes/operations/check";
+import { checked } from "../../../tools/local-azure/plugins/kubernetes/check";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
 import { people } from "../../support/settings-cases/entra";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { azureCloudAt } from "../../../components/azure/clouds";
 import { injectionBinding, injectionPolicy } from "../../../components/add-ons/workload-identity";
-import { accountKey } from "../../../components/settings/federation";
+import { accountKey } from "../../../components/settings/logins";
 import {
   discoveryDocument,
   discoveryPath,

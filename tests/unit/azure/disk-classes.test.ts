@@ -1,6 +1,6 @@
 import type { Sku } from "../../../components/azure/size-offers";
 import { diskClasses, planDiskClasses } from "../../../components/azure/disk-classes";
-import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
+import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { validSettings } from "../../support/sample";
 
 const settings = { ...validSettings, zones: ["1", "2", "3"], location: "westeurope" };

@@ -1,7 +1,7 @@
 import { AzureConnection } from "../../../components/azure/connection";
 import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
 import { Sku } from "../../../components/azure/size-offers";
-import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
+import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { machine, validSettings } from "../../support/sample";
 
 const sku = (name: string, capabilities: Record<string, string> = {}): Sku => ({

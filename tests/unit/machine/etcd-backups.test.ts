@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
-import { parseContainer } from "../../../components/settings/blob-container";
+import { parseContainer } from "../../../components/settings/azure-ids";
 import { renewalFiles } from "../../../components/machine/renewal";
 import { validSettings } from "../../support/sample";
 import { installed } from "../../support/tools";

@@ -17,7 +17,7 @@ import * as tokenLogins from "../../../components/plan/token-logins";
 import * as subscription from "../../../components/azure/subscription";
 import * as roles from "../../../components/roles";
 import { machinesOf } from "../../../components/settings/topology";
-import { skusIn } from "../../../tools/local-azure/arm/subscription/skus";
+import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { order } from "../../support/machines";
 import { Recorder } from "../../support/record";
 import { alwaysLeft, subscriptionId, validSettings } from "../../support/sample";

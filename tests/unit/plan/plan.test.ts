@@ -10,10 +10,7 @@ import { manifests } from "../../../components/versions";
 import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
 import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
-import {
-  checkConfig,
-  checked,
-} from "../../../tools/local-azure/plugins/kubernetes/operations/check";
+import { checkConfig, checked } from "../../../tools/local-azure/plugins/kubernetes/check";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { filledIn } from "../../support/program";
 import { Recorded, Recorder } from "../../support/record";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import type { Breakpoint } from "../../local-azure/arm/faults/breakpoints";
+import type { Breakpoint } from "../../local-azure/arm/faults";
 import type { Fault } from "../../local-azure/arm/faults/faults";
 import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
 import type { Resource } from "../../local-azure/arm/resources/resource";

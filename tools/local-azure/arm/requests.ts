@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 
 import { AzureError, ConnectionLost } from "./azure-error";
 import { Clock } from "./durations";
-import { Breakpoints } from "./faults/breakpoints";
+import { Breakpoints } from "./faults";
 import { errorOf, Fault, Faults, Method } from "./faults/faults";
 import { ArmId, parseId } from "./resources/ids";
 import { Body } from "./resources/resource";

@@ -17,7 +17,7 @@ import {
   refuse,
 } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
-import { Breakpoints } from "./faults/breakpoints";
+import { Breakpoints } from "./faults";
 import { errorOf, Fault, Faults } from "./faults/faults";
 import { ArmId, keyOf } from "./resources/ids";
 import { checkPolicies } from "./policy/policies";
@@ -32,7 +32,7 @@ import { Quotas } from "./subscription/quotas";
 import { checkLocks } from "./types/authorization/management-lock";
 import { SubResourceId, subResourceOf, typeOf } from "./types/types";
 import { type Feature, featureBody, featureType, registered } from "./subscription/features";
-import { sizeEntry, sizesOf } from "./subscription/skus";
+import { sizeEntry, sizesOf } from "./subscription/offers";
 import { checkSwitchesOff } from "./types/compute/ephemeral-disk";
 import { extensionViewOf, instanceViewOf } from "./types/compute/instance-view";
 import { checkNotGeneralized, generalize, powerOf, setPower } from "./types/compute/power";

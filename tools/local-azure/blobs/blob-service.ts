@@ -9,11 +9,7 @@ import type { ResourceManager } from "../arm/resource-manager";
 import type { Method } from "../arm/faults/faults";
 import type { Certificate } from "../arm/rest/certificate";
 import { serveBoth, type Served } from "../arm/rest/listener";
-import {
-  blobDomain,
-  type StorageAccountBody,
-  storageAccountType,
-} from "../arm/types/storage/storage-account";
+import { blobDomain, type StorageAccountBody, storageAccountType } from "../arm/types/storage";
 import type { BlobContainerBody } from "../arm/types/storage/blob-container";
 import { authorize, checkVersion, principalOf } from "./authorize";
 import { BlobError, blobNotFound, containerNotFound, unsupported } from "./blob-error";

@@ -10,7 +10,7 @@ import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage/blob-container";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
-import { TokenService } from "../entra/token-service";
+import { TokenService } from "../entra";
 import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Breakpoints } from "../arm/faults/breakpoints";
+import type { Breakpoints } from "../arm/faults";
 import type { Around } from "../plugins/protocol/serve";
 
 /** A create, update or delete request to the tls or the kubernetes provider. */

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from "node:crypto";
 
 import type { Resource } from "../arm/resources/resource";
-import type { CredentialBody } from "../arm/types/authorization/federated-identity-credential";
+import type { CredentialBody } from "../arm/types/authorization/managed-identity";
 import { jsonRequest } from "../json-request";
 
 /** Why Entra gives no token, by the number that its documentation has it under. */

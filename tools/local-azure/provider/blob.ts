@@ -2,11 +2,7 @@ import { Readable } from "node:stream";
 
 import type { ResourceManager } from "../arm/resource-manager";
 import { blobContainer } from "../arm/types/storage/blob-container";
-import {
-  blobDomain,
-  storageAccount,
-  type StorageAccountBody,
-} from "../arm/types/storage/storage-account";
+import { blobDomain, storageAccount, type StorageAccountBody } from "../arm/types/storage";
 import type { BlobStore } from "../blobs/store";
 import { changesBetween } from "../plugins/protocol/changes";
 import type { ResourceProvider } from "../plugins/protocol/protocol";

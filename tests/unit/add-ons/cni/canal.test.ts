@@ -1,4 +1,4 @@
-import { Canal } from "../../../../components/add-ons/cni/canal";
+import { Canal } from "../../../../components/add-ons/cni";
 import { manifests } from "../../../../components/versions";
 import { Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";

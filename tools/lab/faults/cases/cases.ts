@@ -1,4 +1,4 @@
-import type { Stage } from "../../../local-azure/arm/faults/breakpoints";
+import type { Stage } from "../../../local-azure/arm/faults";
 import type { Fault, Method } from "../../../local-azure/arm/faults/faults";
 import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
 import type { Life, Victim } from "../life";

@@ -11,7 +11,7 @@ import { isExempt } from "../types/authorization/policy-exemption";
 import { ResourceType } from "../types/resource-type";
 import { schemaOf } from "../types/schema";
 import { typeOf } from "../types/types";
-import type { PolicyDefinitionBody } from "./built-in";
+import type { PolicyDefinitionBody } from "../types/authorization/policy";
 import { valueOf } from "./expressions";
 import { type Content, evaluate, type EvaluatedExpression } from "./rule";
 

@@ -7,10 +7,10 @@ import { account, ArmId, groupType, parseId, subscriptionPath } from "../resourc
 import { Outcome } from "../requests";
 import { Body } from "../resources/resource";
 import { policyRestrictions } from "../policy/policies";
-import { checkApiVersion } from "../subscription/api-versions";
+import { checkApiVersion } from "../subscription/providers";
 import { featureAt } from "../subscription/features";
 import { subResourceOf, typeOf } from "../types/types";
-import { hasAccount, storageAccountType } from "../types/storage/storage-account";
+import { hasAccount, storageAccountType } from "../types/storage";
 import { Authorization } from "./authorize";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";

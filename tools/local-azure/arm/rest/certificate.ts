@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import { authorityIn } from "../../authority";
 import { registryDomain } from "../types/containerregistry/registry";
-import { blobDomain } from "../types/storage/storage-account";
+import { blobDomain } from "../types/storage";
 import { loginHost } from "../resources/ids";
 
 /** What the REST API identifies itself with over TLS. */

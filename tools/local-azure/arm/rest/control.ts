@@ -4,7 +4,7 @@ import type { PowerAction, SimulatedBackend, VirtualMachine } from "../../machin
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Pace } from "../durations";
-import { Breakpoint } from "../faults/breakpoints";
+import { Breakpoint } from "../faults";
 import { Fault } from "../faults/faults";
 import { Body } from "../resources/resource";
 import { type EventType, eventTypes } from "../scheduled-events";

@@ -1,11 +1,11 @@
 import { ResourceType } from "./resource-type";
-import { federatedIdentityCredential } from "./authorization/federated-identity-credential";
+import { federatedIdentityCredential } from "./authorization/managed-identity";
 import { managementLock } from "./authorization/management-lock";
 import { policyAssignment } from "./authorization/policy-assignment";
 import { policyDefinition } from "./authorization/policy-definition";
 import { policyExemption } from "./authorization/policy-exemption";
 import { roleAssignment } from "./authorization/role-assignment";
-import { roleDefinition } from "./authorization/role-definition";
+import { roleDefinition } from "./authorization/role";
 import { userAssignedIdentity } from "./authorization/user-assigned-identity";
 import { disk } from "./compute/disk";
 import { diskEncryptionSet } from "./compute/disk-encryption-set";
@@ -27,12 +27,12 @@ import { subnet } from "./network/subnet";
 import { virtualNetwork } from "./network/virtual-network";
 import { virtualNetworkPeering } from "./network/virtual-network-peering";
 import { privateRecordSet } from "./privatedns/private-record-set";
-import { privateZone } from "./privatedns/private-zone";
+import { privateZone } from "./private-dns";
 import { virtualNetworkLink } from "./privatedns/virtual-network-link";
 import { resourceGroup } from "./resource-group";
 import { blobContainer } from "./storage/blob-container";
 import { blobService } from "./storage/blob-service";
-import { storageAccount } from "./storage/storage-account";
+import { storageAccount } from "./storage";
 import { ArmId, parseId } from "../resources/ids";
 
 /** Every type that the local Azure supports. */

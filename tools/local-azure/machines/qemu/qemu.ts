@@ -22,7 +22,7 @@ import { leadToResourceManager } from "./guest/resource-manager";
 import type { Host, HostSettings } from "./host";
 import { Namespaces } from "./network/namespaces";
 import { type Plug, plugOf } from "./network/network-view";
-import { LastingProcess } from "./guest/process";
+import { LastingProcess } from "./process";
 import { availableMib, checkFits } from "./sizes";
 import { Snapshots } from "./guest/snapshots";
 

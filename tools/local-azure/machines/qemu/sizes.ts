@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 import { UserError } from "../../../shared/user-error";
-import { findSize } from "../../arm/subscription/skus";
+import { findSize } from "../../arm/subscription/offers";
 import type { Accelerator } from "./hypervisor";
 
 /** What a machine gets of this host. */

@@ -9,7 +9,7 @@ import { account } from "../../arm/resources/ids";
 import { certificateIn } from "../../arm/rest/certificate";
 import { serveRest } from "../../arm/rest/rest";
 import { createResources, newArm } from "../support/arm/fixture";
-import { all, type Clients, clientsOf, soon } from "../support/arm/sdk-clients";
+import { all, type Clients, clientsOf, soon } from "../support/arm/clients";
 import {
   compute as computeId,
   group as groupId,

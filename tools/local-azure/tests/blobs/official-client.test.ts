@@ -1,6 +1,6 @@
 import { listOf } from "../../blobs/list";
 import { withBlobs } from "../support/arm/blobs";
-import { all } from "../support/arm/sdk-clients";
+import { all } from "../support/arm/clients";
 import { roleDefinition, storage, subscription, valid } from "../support/arm/valid-resources";
 
 interface Refusal {

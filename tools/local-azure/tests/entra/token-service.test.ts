@@ -7,7 +7,7 @@ import { WorkloadIdentityCredential } from "@azure/identity";
 
 import { account } from "../../arm/resources/ids";
 import { certificateIn } from "../../arm/rest/certificate";
-import { TokenService } from "../../entra/token-service";
+import { TokenService } from "../../entra";
 import { claimsOf } from "../../machines/identity-token";
 import { newArm } from "../support/arm/fixture";
 import { group } from "../support/arm/valid-resources";

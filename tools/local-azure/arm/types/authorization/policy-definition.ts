@@ -1,5 +1,5 @@
 import { refuse } from "../../azure-error";
-import { builtInPolicies, type PolicyDefinitionBody } from "../../policy/built-in";
+import { builtInPolicies, type PolicyDefinitionBody } from "./policy";
 import { checkExpression } from "../../policy/expressions";
 import { checkCondition } from "../../policy/rule";
 import { View } from "../../resources/resource";

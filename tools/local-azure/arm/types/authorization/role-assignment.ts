@@ -2,7 +2,7 @@ import { AzureError, conflict, refuse } from "../../azure-error";
 import { account, isWithin, keyOf } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { isReplicated, roleAllows, roleExists, unassign } from "./role-definition";
+import { isReplicated, roleAllows, roleExists, unassign } from "./role";
 
 type RoleAssignmentBody = {
   principalId: string;

@@ -8,7 +8,7 @@ import {
 } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, Resource, View } from "../../resources/resource";
-import { hasDisks, isInEveryZone } from "../../subscription/skus";
+import { hasDisks, isInEveryZone } from "../../subscription/offers";
 import { ResourceType, Right } from "../resource-type";
 import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
 import { powerOf } from "./power";

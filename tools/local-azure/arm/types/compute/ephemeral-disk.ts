@@ -6,7 +6,7 @@ import {
 } from "../../azure-error";
 import { ArmId } from "../../resources/ids";
 import { Resource } from "../../resources/resource";
-import { findSize, localDisksOf } from "../../subscription/skus";
+import { findSize, localDisksOf } from "../../subscription/offers";
 import type { MachineBody } from "./virtual-machine-validation";
 
 /** What Trusted Launch keeps on the disk, in GiB. */

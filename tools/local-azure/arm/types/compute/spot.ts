@@ -1,7 +1,7 @@
 import { badRequest, operationNotAllowed, propertyChangeNotAllowed } from "../../azure-error";
 import { ArmId } from "../../resources/ids";
 import { Resource, withoutUndefined } from "../../resources/resource";
-import { findSize, spotPrice } from "../../subscription/skus";
+import { findSize, spotPrice } from "../../subscription/offers";
 import { powerOf } from "./power";
 import type { MachineBody } from "./virtual-machine-validation";
 

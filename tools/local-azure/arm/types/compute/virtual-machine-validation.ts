@@ -19,7 +19,7 @@ import {
   isOffered,
   mostDataDisks,
   sizesOf,
-} from "../../subscription/skus";
+} from "../../subscription/offers";
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";

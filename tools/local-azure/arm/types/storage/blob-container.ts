@@ -1,7 +1,7 @@
 import { AzureError, conflict } from "../../azure-error";
 import { parseId } from "../../resources/ids";
 import { ResourceType } from "../resource-type";
-import { StorageAccountBody } from "./storage-account";
+import { StorageAccountBody } from "../storage";
 
 export type BlobContainerBody = {
   publicAccess?: string;

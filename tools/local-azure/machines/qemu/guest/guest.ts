@@ -5,13 +5,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import { writeWhole } from "../../../../shared/files";
 import type { ScriptResult, VirtualMachine } from "../../machines";
 import { Agent } from "./agent";
-import { argumentsOf, filesOf, type MachineFiles, ownDevices, ownBackends } from "./arguments";
+import { argumentsOf, filesOf, type MachineFiles, ownDevices, ownBackends } from "./hardware";
 import { runCustomScript } from "./custom-script";
 import { captureDisk, capturedDisk, createDisk, seedFiles, writeSeed } from "./disk";
 import type { Host } from "../host";
 import { qmpCommand } from "./json-lines";
 import type { Plug } from "../network/network-view";
-import { atNiceness, LastingProcess } from "./process";
+import { atNiceness, LastingProcess } from "../process";
 import { mostCores, niceness, shapeOf } from "../sizes";
 import { incomingArguments, bootWithin, wake } from "./snapshots";
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { argumentsOf, filesOf, type Hardware } from "./arguments";
+import { argumentsOf, filesOf, type Hardware } from "./hardware";
 import type { Accelerator, Qemu } from "../hypervisor";
 import { type BaseImage, digest } from "../image/base-image";
 import { run } from "../command";

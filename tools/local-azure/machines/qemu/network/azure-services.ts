@@ -4,7 +4,7 @@ import { connect, createServer, type NetConnectOpts, type Server } from "node:ne
 import { loginHost, parseId } from "../../../arm/resources/ids";
 import type { View } from "../../../arm/resources/resource";
 import { registryType } from "../../../arm/types/containerregistry/registry";
-import { blobDomain, storageAccountType } from "../../../arm/types/storage/storage-account";
+import { blobDomain, storageAccountType } from "../../../arm/types/storage";
 
 /** Azure's services as machines reach them, on the simulated internet. */
 export const azureServices = {

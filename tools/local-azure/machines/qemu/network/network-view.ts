@@ -12,7 +12,7 @@ import type { PublicIpBody } from "../../../arm/types/network/public-ip-address"
 import { type RuleBody, securityRule } from "../../../arm/types/network/security-rule";
 import { subnet, type SubnetBody } from "../../../arm/types/network/subnet";
 import { privateRecordSet } from "../../../arm/types/privatedns/private-record-set";
-import { privateZone } from "../../../arm/types/privatedns/private-zone";
+import { privateZone } from "../../../arm/types/private-dns";
 import { virtualNetworkLink } from "../../../arm/types/privatedns/virtual-network-link";
 import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
 import type { MachineMetadata } from "./metadata";

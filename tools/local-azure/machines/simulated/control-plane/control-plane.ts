@@ -8,7 +8,7 @@ import type { VirtualMachine } from "../../machines";
 import type { Ports } from "./ports";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
-import { type KubeletCertificates, KubeletServer } from "./kubelet-server";
+import { type KubeletCertificates, KubeletServer } from "./kubelet";
 import { podPath } from "../nodes/kubelets";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { Etcd } from "./etcd";

@@ -1,4 +1,4 @@
-import { findSize, mostDataDisks } from "../../../arm/subscription/skus";
+import { findSize, mostDataDisks } from "../../../arm/subscription/offers";
 import type { VirtualMachine } from "../../machines";
 import { type Api, ApiError, type Body, strategicPatch } from "../api";
 import { cloudLabels } from "./cloud-provider";

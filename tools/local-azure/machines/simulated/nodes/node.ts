@@ -1,5 +1,5 @@
 import type { Payload } from "../../../../../components/machine/payload";
-import { findSize } from "../../../arm/subscription/skus";
+import { findSize } from "../../../arm/subscription/offers";
 import type { Body } from "../api";
 import type { VirtualMachine } from "../../machines";
 import type { NodeRegistration } from "../control-plane/kubeadm-command";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 
 import { idTemplates } from "../../../../recover/azure";
 import { parseId } from "../../../arm/resources/ids";
-import { versionsOf } from "../../../arm/subscription/api-versions";
+import { versionsOf } from "../../../arm/subscription/providers";
 import { schemaOf } from "../../../arm/types/schema";
 import { resourceTypes, typeOf } from "../../../arm/types/types";
 import { newArm } from "../../support/arm/fixture";

@@ -8,7 +8,7 @@ import { discoveryDocument, keysDocument, keysUrl } from "../../../../../compone
 import { account, loginHost } from "../../../arm/resources/ids";
 import { authorityFile, certificateIn } from "../../../arm/rest/certificate";
 import { serveApiProxy } from "../../../daemon/api-proxy";
-import { TokenService } from "../../../entra/token-service";
+import { TokenService } from "../../../entra";
 import { claimsOf } from "../../../machines/identity-token";
 import { loginByKey } from "../../../machines/simulated/bootstrap/storage";
 import { checkFirstBoot, fileOf } from "../../../machines/simulated/bootstrap/payload";

@@ -1,5 +1,5 @@
 import { Properties } from "../../../plugins/protocol/values";
-import { checkConfig, checked, diffConfig } from "../../../plugins/kubernetes/operations/check";
+import { checkConfig, checked, diffConfig } from "../../../plugins/kubernetes/check";
 import { difference, pruned } from "../../../plugins/kubernetes/operations/diff";
 
 const check = (type: string, news: Properties) =>

@@ -4,9 +4,9 @@ import {
   previewed,
   relinquished,
   updated,
-} from "../../../plugins/kubernetes/operations/apply";
+} from "../../../plugins/kubernetes/apply";
 import { Refused } from "../../../plugins/kubernetes/api/client";
-import { DynamicClient } from "../../../plugins/kubernetes/api/dynamic-client";
+import { DynamicClient } from "../../../plugins/kubernetes/api";
 import { deleted } from "../../../plugins/kubernetes/operations/delete";
 import { explained } from "../../../plugins/kubernetes/operations/errors";
 import { Properties } from "../../../plugins/protocol/values";

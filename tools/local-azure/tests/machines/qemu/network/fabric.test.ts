@@ -12,7 +12,7 @@ import type { Served } from "../../../../arm/rest/listener";
 import { serveRest } from "../../../../arm/rest/rest";
 import { BlobService } from "../../../../blobs/blob-service";
 import { BlobStore } from "../../../../blobs/store";
-import { TokenService } from "../../../../entra/token-service";
+import { TokenService } from "../../../../entra";
 import { run } from "../../../../machines/qemu/command";
 import type { Host } from "../../../../machines/qemu/host";
 import { Fabric } from "../../../../machines/qemu/network/fabric";

@@ -1,7 +1,7 @@
-import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../../azure-error";
-import { View } from "../../resources/resource";
-import { ResourceType } from "../resource-type";
-import { blobServiceOf } from "./blob-service";
+import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../azure-error";
+import { View } from "../resources/resource";
+import { ResourceType } from "./resource-type";
+import { blobServiceOf } from "./storage/blob-service";
 
 export type StorageAccountBody = {
   location: string;

@@ -1,6 +1,6 @@
-import type { CheckRequest, CheckResult, DiffResult } from "../../protocol/protocol";
-import { hasUnknown, isProperties, isUnknown, Properties } from "../../protocol/values";
-import { kindOf } from "../kinds";
+import type { CheckRequest, CheckResult, DiffResult } from "../protocol/protocol";
+import { hasUnknown, isProperties, isUnknown, Properties } from "../protocol/values";
+import { kindOf } from "./kinds";
 import {
   annotation,
   at,
@@ -11,8 +11,8 @@ import {
   normalised,
   text,
   without,
-} from "../objects";
-import { changesBetween } from "../../protocol/changes";
+} from "./objects";
+import { changesBetween } from "../protocol/changes";
 
 interface Failure {
   readonly property: string;

@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 
-import type { ResourceManager } from "../arm/resource-manager";
-import { account, loginHost } from "../arm/resources/ids";
-import type { Certificate } from "../arm/rest/certificate";
-import { serveBoth, type Served } from "../arm/rest/listener";
-import { federatedIdentityCredential } from "../arm/types/authorization/federated-identity-credential";
-import { userAssignedIdentity } from "../arm/types/authorization/user-assigned-identity";
-import { identityToken } from "../machines/identity-token";
-import { checkAssertion, type ReadDocument, Refusal } from "./assertion";
+import type { ResourceManager } from "./arm/resource-manager";
+import { account, loginHost } from "./arm/resources/ids";
+import type { Certificate } from "./arm/rest/certificate";
+import { serveBoth, type Served } from "./arm/rest/listener";
+import { federatedIdentityCredential } from "./arm/types/authorization/managed-identity";
+import { userAssignedIdentity } from "./arm/types/authorization/user-assigned-identity";
+import { identityToken } from "./machines/identity-token";
+import { checkAssertion, type ReadDocument, Refusal } from "./entra/assertion";
 
 const byAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 

@@ -11,13 +11,7 @@ import {
 import { setPriority } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 
-import {
-  end,
-  identityOf,
-  isAlive,
-  type ProcessIdentity,
-  readPidFile,
-} from "../../../../shared/pids";
+import { end, identityOf, isAlive, type ProcessIdentity, readPidFile } from "../../../shared/pids";
 
 const look = 250;
 

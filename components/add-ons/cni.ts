@@ -1,11 +1,11 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { portRange } from "../../settings/rules/argument-types";
-import type { Settings } from "../../settings/settings";
-import { manifests as sources } from "../../versions";
-import { netConf, podMtu } from "./flannel";
-import { applyObjects, isWorkload, objectIn, parseObjects, Workload } from "../objects";
-import { RollOutTarget, targetOf } from "../roll-out";
+import { portRange } from "../settings/rules/argument-types";
+import type { Settings } from "../settings/settings";
+import { manifests as sources } from "../versions";
+import { netConf, podMtu } from "./cni/flannel";
+import { applyObjects, isWorkload, objectIn, parseObjects, Workload } from "./objects";
+import { RollOutTarget, targetOf } from "./roll-out";
 
 export interface CanalArgs {
   readonly settings: Pick<Settings, "podCidr" | "kubeadm">;

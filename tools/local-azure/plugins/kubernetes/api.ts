@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Properties, Value } from "../../protocol/values";
-import { pathOf } from "../kinds";
-import { at } from "../objects";
-import { Access, Client, Refused, Resolve, Unreachable } from "./client";
-import { kubeconfigOf } from "../../../machines/simulated/api";
+import { Properties, Value } from "../protocol/values";
+import { pathOf } from "./kinds";
+import { at } from "./objects";
+import { Access, Client, Refused, Resolve, Unreachable } from "./api/client";
+import { kubeconfigOf } from "../../machines/simulated/api";
 
 /** How an object is applied. */
 interface Applying {

@@ -1,8 +1,8 @@
-import { badRequest, conflict } from "../../azure-error";
-import { Resource, View } from "../../resources/resource";
-import { ResourceType } from "../resource-type";
-import { privateRecordSet } from "./private-record-set";
-import { dnsTagName, virtualNetworkLink } from "./virtual-network-link";
+import { badRequest, conflict } from "../azure-error";
+import { Resource, View } from "../resources/resource";
+import { ResourceType } from "./resource-type";
+import { privateRecordSet } from "./privatedns/private-record-set";
+import { dnsTagName, virtualNetworkLink } from "./privatedns/virtual-network-link";
 
 type ZoneBody = { location: string };
 

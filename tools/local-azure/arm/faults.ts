@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ConnectionLost } from "../azure-error";
+import { ConnectionLost } from "./azure-error";
 
 /** Progress of a request: not processed yet, processed but not answered, answered. */
 export type Stage = "arrived" | "accepted" | "answered";

@@ -1,4 +1,4 @@
-import type { Body } from "../resources/resource";
+import type { Body } from "../../resources/resource";
 
 export type PolicyDefinitionBody = {
   readonly displayName?: string;

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 
-import { Unready } from "../../protocol/failures";
-import { CreateRequest, EngineLog, UpdateRequest } from "../../protocol/protocol";
-import { isProperties, Properties, Value } from "../../protocol/values";
-import { Refused } from "../api/client";
-import { DynamicClient } from "../api/dynamic-client";
+import { Unready } from "../protocol/failures";
+import { CreateRequest, EngineLog, UpdateRequest } from "../protocol/protocol";
+import { isProperties, Properties, Value } from "../protocol/values";
+import { Refused } from "./api/client";
+import { DynamicClient } from "./api";
 import {
   at,
   bodyOf,
@@ -18,8 +18,8 @@ import {
   text,
   titleOf,
   without,
-} from "../objects";
-import { explained } from "./errors";
+} from "./objects";
+import { explained } from "./operations/errors";
 
 export interface Context {
   readonly cluster: DynamicClient;
