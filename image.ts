@@ -13,7 +13,7 @@ import { knownImage } from "./components/image/known-image";
 import { shownGallery } from "./components/image/shown-gallery";
 import { customData } from "./components/machine/custom-data";
 import { loadSettings } from "./components/settings/load";
-import { wantsLogin } from "./components/settings/proxy-login";
+import { wantsLogin } from "./components/settings/proxy";
 
 /**
  * A stack of its own, by which `npm run image` makes a gallery image for the settings of another one. The first

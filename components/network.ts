@@ -3,8 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./api-server";
 import { type ExistingNetwork, subnetIdOf } from "./azure/existing-network";
-import { knownOutput } from "./azure/known-output";
-import { Shown, shownText } from "./azure/shown";
+import { knownOutput, Shown, shownText } from "./azure/shown";
 import type { ClusterGroup } from "./cluster-group";
 import { Settings } from "./settings/settings";
 import { balancerZone, zoneCidr } from "./settings/topology";

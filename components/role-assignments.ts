@@ -6,10 +6,9 @@ import { foreignRoles, isOwnRole } from "./azure/foreign-roles";
 import type { Registry } from "./azure/registries";
 import { builtIn, guid } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
-import { Identity } from "./identity";
-import type { KubeletIdentity } from "./kubelet-identity";
+import { Identity, type KubeletIdentity } from "./identity";
 import { Roles } from "./roles";
-import { hasOwnKubeletIdentity } from "./settings/own-identity";
+import { hasOwnKubeletIdentity } from "./settings/logins";
 import { Settings } from "./settings/settings";
 
 interface Assigned {

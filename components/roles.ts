@@ -1,13 +1,13 @@
 import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
-import { inNetworks, machineRights } from "./azure/needed-rights";
+import { inNetworks, machineRights } from "./azure/lacking-rights";
 import type { AzureConnection } from "./azure/connection";
 import type { NetworkPart } from "./azure/existing-network";
 import type { NetworkRole } from "./azure/foreign-roles";
 import { ownRoleId } from "./azure/role-ids";
 import { stackName } from "./azure/stack-tag";
-import { hasOwnIdentity } from "./settings/own-identity";
+import { hasOwnIdentity } from "./settings/logins";
 import { toSet } from "./settings/problem";
 import { Settings } from "./settings/settings";
 

@@ -7,7 +7,7 @@ import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { Member } from "./control-plane/member";
-import type { KubeletIdentity } from "./kubelet-identity";
+import type { KubeletIdentity } from "./identity";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";
 import { Machine } from "./machine/machine";

@@ -13,7 +13,7 @@ import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, builtInRole, oneAtATime } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/logins";
 import { issuerAccount } from "./azure/resource-names";
-import { parseIdentity } from "./settings/identity-id";
+import { parseIdentity } from "./settings/azure-ids";
 import { azureName, roleKey } from "./settings/rules/workload-identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import {

@@ -1,7 +1,7 @@
 import { ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import type * as pulumi from "@pulumi/pulumi";
 
-import { prefixOf } from "../settings/issuer";
+import { prefixOf } from "../settings/logins";
 import type { Entra } from "../settings/settings";
 import { rbac } from "./cluster-rights";
 

@@ -5,13 +5,11 @@ import { PodDisruptionBudget } from "@pulumi/kubernetes/policy/v1";
 import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Certificates } from "../certificates";
+import { type Certificates, servingCertificate } from "../certificates";
 import { machinesOf } from "../settings/topology";
-import { servingCertificate } from "../serving-certificate";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
-import { skipAwait } from "./objects";
-import { spread, tolerations } from "./pods";
+import { skipAwait, spread, tolerations } from "./objects";
 import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "metrics-server";

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import type { ApiServer } from "../api-server";
 import type { Settings } from "../settings/settings";
 import { CloudNodeManager } from "./cloud-provider/cloud-node-manager";
-import { Cni } from "./cni/cni";
+import { Cni } from "./cni";
 import { RollOutTarget } from "./roll-out";
 import { turns } from "./turns";
 

@@ -1,5 +1,5 @@
 import { parseContainer } from "../settings/azure-ids";
-import { hasOwnIdentity } from "../settings/own-identity";
+import { hasOwnIdentity } from "../settings/logins";
 import { quoted, toSet } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";

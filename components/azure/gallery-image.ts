@@ -1,4 +1,4 @@
-import { parseGalleryImage } from "../settings/gallery-image-id";
+import { parseGalleryImage } from "../settings/azure-ids";
 import { quoted, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { minorFor, versions } from "../versions";

@@ -1,11 +1,12 @@
+import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import {
   Architecture,
   architectureOf,
   hasAcceleratedNetworking,
   isNvmeOnly,
-  Sku,
   sizesIn,
+  Sku,
 } from "./size-offers";
 
 /** What machines are made differently for, by their size. */
@@ -41,4 +42,36 @@ const hardwareOfSku = (sku: Sku): Hardware => ({
   architecture: architectureOf(sku),
   hasAcceleratedNetworking: hasAcceleratedNetworking(sku),
   isNvmeOnly: isNvmeOnly(sku),
+});
+
+/** Azure's own word for a price that is never too high, which it shows where none is given. */
+const anyPrice = -1;
+
+/** The properties by which a machine is one of spare capacity; none of a regular one. */
+export const spotProperties = ({ spot }: Pick<MachinePlan, "spot">) =>
+  spot && {
+    priority: "Spot",
+    evictionPolicy: spot.evictionPolicy,
+    billingProfile: { maxPrice: spot.maxPrice ?? anyPrice },
+  };
+
+/** Azure's name of the quota that machines of spare capacity count against, whatever their size. */
+export const spotCores = "lowPriorityCores";
+
+/** The OS disk of a new machine. One that its host has is a cache of what is written, which only reads are. */
+export const osDiskProperties = (
+  { osDiskSku, osDiskSizeGb, ephemeralOsDisk }: MachinePlan,
+  { diskEncryptionSetId }: Pick<Settings, "diskEncryptionSetId">,
+) => ({
+  createOption: "FromImage",
+  caching: ephemeralOsDisk === undefined ? ("ReadWrite" as const) : ("ReadOnly" as const),
+  deleteOption: "Delete",
+  diskSizeGB: osDiskSizeGb,
+  ...(ephemeralOsDisk !== undefined && {
+    diffDiskSettings: { option: "Local", placement: ephemeralOsDisk },
+  }),
+  managedDisk: {
+    storageAccountType: osDiskSku,
+    ...(diskEncryptionSetId !== "" && { diskEncryptionSet: { id: diskEncryptionSetId } }),
+  },
 });

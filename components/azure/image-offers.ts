@@ -1,5 +1,5 @@
 import { versions } from "../versions";
-import { machineMirror } from "../settings/mirror";
+import { machineMirror } from "../settings/sources";
 import { toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";

@@ -1,11 +1,17 @@
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
-import { AddressOffers, addressQuotaProblems, getAddressQuotas } from "./address-quotas";
+import {
+  AddressOffers,
+  addressQuotaProblems,
+  getAddressQuotas,
+  getQuotas,
+  Quota,
+  quotaProblems,
+} from "./quotas";
 import { AzureConnection } from "./connection";
 import { hardwareOf } from "./hardware";
 import { getGalleryImage } from "./gallery-image";
 import { getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";
-import { getQuotas, Quota, quotaProblems } from "./quotas";
 import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
 import {

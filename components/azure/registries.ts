@@ -1,11 +1,10 @@
-import { hasOwnKubeletIdentity } from "../settings/own-identity";
+import { hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
-import { lackingRights } from "./lacking-rights";
-import type { NeededRight } from "./needed-rights";
+import { lackingRights, type NeededRight } from "./lacking-rights";
 import { kubeletIdentityName } from "./resource-names";
 import type { Shown } from "./shown";
 

@@ -1,5 +1,5 @@
 import { clusterHash } from "../digest";
-import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/own-identity";
+import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted } from "../settings/problem";
 import { azureName } from "../settings/rules/workload-identities";
 import { Settings } from "../settings/settings";

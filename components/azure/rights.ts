@@ -1,5 +1,5 @@
 import type { Settings } from "../settings/settings";
-import { hasOwnIdentity } from "../settings/own-identity";
+import { hasOwnIdentity } from "../settings/logins";
 import { quoted } from "../settings/problem";
 import type { AzureConnection } from "./connection";
 import { groupId } from "./resource-names";

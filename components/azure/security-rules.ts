@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import { isPrivate } from "../settings/private-ranges";
+import { isPrivate } from "../settings/rules/ranges";
 import { addressesOf, type Part, partOf, type Span } from "./spans";
 
 /** A rule as Azure shows it: each list beside its singular form. */

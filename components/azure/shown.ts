@@ -1,7 +1,9 @@
+import * as pulumi from "@pulumi/pulumi";
+
 import { hasIssuer } from "../settings/logins";
 import { Settings } from "../settings/settings";
-import { identityNames, networkNames } from "./resource-names";
 import { ArmClient } from "./resource-manager";
+import { identityNames, networkNames } from "./resource-names";
 
 /** A resource as Resource Manager's REST API shows it. */
 export interface ShownResource {
@@ -125,3 +127,19 @@ export async function getShown(
       ]),
   ];
 }
+
+/**
+ * An output that Azure fills in once and keeps as long as the resource lives. A preview knows no
+ * output of a resource that changes in any way, and would show everything as changed or replaced
+ * that is made of it; what Azure has now is what it will be.
+ *
+ * What depends on the resource does so in a preview too, and is replaced with it.
+ *
+ * @param now what Azure shows; undefined where the resource is yet to be made, or made anew
+ */
+export const knownOutput = (
+  output: pulumi.Output<string>,
+  owner: pulumi.Resource,
+  now: string | undefined,
+): pulumi.Output<string> =>
+  now !== undefined && pulumi.runtime.isDryRun() ? owner.urn.apply(() => now) : output;

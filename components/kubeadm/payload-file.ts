@@ -5,3 +5,7 @@ export interface PayloadFile {
   readonly mode: string;
   readonly content: string;
 }
+
+/** The kubelet's serving certificate and key on every machine. */
+export const kubeletCertificatePath = "/var/lib/kubelet/pki/serving.crt";
+export const kubeletKeyPath = "/var/lib/kubelet/pki/serving.key";

@@ -1,5 +1,5 @@
 import { digest } from "../digest";
-import { isByProxy, issuerOf, prefixOf } from "../settings/issuer";
+import { isByProxy, issuerOf, prefixOf } from "../settings/logins";
 import { type ProxySettings, proxyVariables, type Variable } from "../settings/proxy";
 import type { Entra, Settings } from "../settings/settings";
 

@@ -1,13 +1,11 @@
 import { RunError } from "@pulumi/pulumi";
 
-import { machineMirror } from "../settings/mirror";
-import { wantsLogin } from "../settings/proxy-login";
-import type { Settings } from "../settings/settings";
-import { minorFor, versions } from "../versions";
 import type { PayloadFile } from "../kubeadm/payload-file";
+import { type ProxySettings, proxyVariables, wantsLogin } from "../settings/proxy";
+import type { Settings } from "../settings/settings";
+import { machineMirror } from "../settings/sources";
+import { minorFor, versions } from "../versions";
 import { scriptFile } from "./cloud-init-files";
-import { proxyFiles } from "./http-proxy";
-import type { ProxySettings } from "../settings/proxy";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;
@@ -102,3 +100,19 @@ export function customData(
   }
   return bytes.toString("base64");
 }
+
+/**
+ * The proxy's variables for a machine: first-boot.sh has apt, containerd and Docker use it, and gives what it makes of
+ * it the same mode. Empty files say that there is none, to a machine that had one. curl reads `http_proxy` in
+ * lower case alone.
+ */
+export const proxyFiles = (settings: ProxySettings, apiName: string): PayloadFile[] => [
+  {
+    path: "/etc/zoned/proxy.env",
+    mode: wantsLogin(settings.httpProxy) ? "0600" : "0644",
+    content: proxyVariables(settings, apiName)
+      .flatMap(({ name, value }) => [name, name.toLowerCase()].map((one) => `${one}='${value}'\n`))
+      .join(""),
+  },
+  { path: "/etc/zoned/proxy-ca.crt", mode: "0644", content: settings.httpProxy?.ca ?? "" },
+];

@@ -1,10 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Certificates } from "../certificates";
+import { type Certificates, servingCertificate } from "../certificates";
 import type { MachinePlan } from "../settings/topology";
-import { servingCertificate } from "../serving-certificate";
-import type { PayloadFile } from "../kubeadm/payload-file";
-import { kubeletCertificatePath, kubeletKeyPath } from "../kubeadm/kubelet-certificate-paths";
+import { kubeletCertificatePath, kubeletKeyPath, type PayloadFile } from "../kubeadm/payload-file";
 
 export interface KubeletCertificate {
   readonly files: pulumi.Output<PayloadFile[]>;

@@ -5,7 +5,7 @@ import { groupId } from "../azure/resource-names";
 import { computeVersion } from "../azure/state";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
-import { explained } from "../azure/machine-refusal";
+import { explained } from "../azure/refusals";
 
 /**
  * Switches a machine as `az vm deallocate` and `az vm start` do, and waits for it; not in a preview.

@@ -5,8 +5,12 @@ import { imageWarnings, isOfGallery } from "../azure/image-offers";
 import { offerProblems } from "../azure/offers";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
-import { generationOf, replacementInputsOf } from "../machine/generation";
-import { bootstrapRequestTime, type MachineRecord } from "../machine/machine-record";
+import {
+  bootstrapRequestTime,
+  generationOf,
+  type MachineRecord,
+  replacementInputsOf,
+} from "../machine/generation";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";

@@ -3,7 +3,7 @@ import type { ServiceAccountKeys } from "../kubeadm/service-account-keys";
 import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { MachinePlan } from "../settings/topology";
-import { MachineRecord } from "../machine/machine-record";
+import { MachineRecord } from "../machine/generation";
 
 /**
  * What an earlier update whose steps ended well wrote into the stack's outputs, where no cleanup of tags removes it.

@@ -2,7 +2,7 @@ import { Address4 } from "ip-address";
 
 import { apiPort } from "../api-server";
 import type { Flow } from "../azure/security-rules";
-import { machineMirror } from "../settings/mirror";
+import { machineMirror } from "../settings/sources";
 import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
 

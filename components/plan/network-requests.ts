@@ -2,10 +2,9 @@ import { Address4 } from "ip-address";
 
 import { toSet } from "../settings/problem";
 import { withoutProxy } from "../settings/proxy";
-import { isPrivate } from "../settings/private-ranges";
-import { overlap } from "../settings/rules/ranges";
+import { isPrivate, overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
-import { parseSubnet } from "../settings/subnet-id";
+import { parseSubnet } from "../settings/azure-ids";
 import type { MachinePlan } from "../settings/topology";
 import {
   type ExistingNetwork,

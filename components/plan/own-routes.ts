@@ -8,8 +8,8 @@ import {
   tableOf,
 } from "../azure/existing-network";
 import { defaultRoutes, leadsTo, nextHopOf, type Route, routesAround } from "../azure/routes";
-import { machineMirror } from "../settings/mirror";
-import { withoutLogin } from "../settings/proxy-login";
+import { machineMirror } from "../settings/sources";
+import { withoutLogin } from "../settings/proxy";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { flowsAmong } from "./needed-flows";

@@ -2,8 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { nodeImages } from "../add-ons/node-images";
 import { apiPort, type ApiServer } from "../api-server";
-import type { DiskClass } from "../azure/disk-classes";
-import type { DiskEncryptionSet } from "../azure/disk-encryption";
+import type { DiskClass, DiskEncryptionSet } from "../azure/disk-classes";
 import type { Hardware } from "../azure/hardware";
 import type { ExistingIdentity } from "../azure/existing-identity";
 import type { ExistingNetwork } from "../azure/existing-network";
@@ -14,7 +13,7 @@ import type { AzureState } from "../azure/state";
 import type { WorkloadClients } from "../azure/workload-clients";
 import type { ClusterSpec } from "../kubeadm/kubeadm";
 import { customData } from "../machine/custom-data";
-import type { MachineRecord } from "../machine/machine-record";
+import type { MachineRecord } from "../machine/generation";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { decide, type Decision } from "./decide";

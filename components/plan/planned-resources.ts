@@ -1,10 +1,10 @@
 import { apiRecord, apiZone } from "../api-server";
 import { hasIssuer } from "../settings/logins";
 import type { Settings } from "../settings/settings";
-import { parseSubnet } from "../settings/subnet-id";
+import { parseSubnet } from "../settings/azure-ids";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
 import { subnetIdOf } from "../azure/existing-network";
-import { type Hardware, plainHardware } from "../azure/hardware";
+import { type Hardware, osDiskProperties, plainHardware, spotProperties } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
 import {
   apiBalancerName,
@@ -21,8 +21,6 @@ import type {
   PlannedMachines,
   PlannedResource,
 } from "../azure/policy-restrictions";
-import { osDiskProperties } from "../azure/os-disk";
-import { spotProperties } from "../azure/spot";
 import { ownTag, tagsOf } from "../azure/stack-tag";
 import { securityProfileOf } from "../machine/vm-profile";
 

@@ -1,11 +1,13 @@
-import { isKnown, settingsFor, shownComparisons } from "../azure/policy-comparisons";
-import { shownPolicy } from "../azure/policy-refusal";
 import {
   isGroup,
+  isKnown,
   type PlannedResource,
   type PolicyAnswer,
   type PolicyViolation,
+  settingsFor,
+  shownComparisons,
 } from "../azure/policy-restrictions";
+import { shownPolicy } from "../azure/refusals";
 import { isSameSize } from "../azure/size-offers";
 import type { AzureAnswer } from "../azure/state";
 

@@ -1,7 +1,7 @@
 import { apiPort } from "../api-server";
 import { NoAnswer, withApi } from "../cluster/kubernetes-api";
 import type { ExistingNetwork } from "../azure/existing-network";
-import { withoutLogin } from "../settings/proxy-login";
+import { withoutLogin } from "../settings/proxy";
 import type { Settings } from "../settings/settings";
 import { isRehearsed, proxyTo } from "../settings/shell-proxy";
 

@@ -1,8 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { versions } from "../versions";
-import { isEncrypted } from "./config-secret";
-import { Problem, sentence, unknownNames } from "./problem";
+import { found, Problem, sentence, toSet, toSetSecret, unknownNames } from "./problem";
 import {
   readBoolean,
   readEntra,
@@ -21,8 +20,7 @@ import {
 } from "./read";
 import { problems } from "./rules";
 import { readablePasswordProblems } from "./rules/http-proxy";
-import { readableCredentialProblems } from "./rules/registry-credentials";
-import { readServicePrincipal } from "./rules/service-principal";
+import { readableCredentialProblems } from "./rules/registries";
 import type { Settings } from "./settings";
 import { shellProxyProblems } from "./shell-proxy";
 import { warnings } from "./warnings";
@@ -156,3 +154,54 @@ export function loadSettings(config = new pulumi.Config()): Settings {
 /** Whether a path is another one, or leads into it. */
 const holds = (outer: string, key: string): boolean =>
   key === outer || key.startsWith(`${outer}.`) || key.startsWith(`${outer}[`);
+
+// The SDK's types leave it out. Pulumi.yaml's `secret: true` is no help: it would ask every stack
+// for an encrypted value.
+const { isConfigSecret } = pulumi.runtime as unknown as { isConfigSecret(key: string): boolean };
+
+/** Whether a setting is encrypted in the stack's file; of a map or list, any entry of it. */
+const isEncrypted = (config: pulumi.Config, key: string): boolean =>
+  isConfigSecret(`${config.name}:${key}`);
+
+const idKey = "servicePrincipalClientId";
+const secretKey = "servicePrincipalClientSecret";
+const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * The service principal of a cluster without a managed identity. The secret itself appears in no
+ * message.
+ */
+function readServicePrincipal(
+  config: pulumi.Config,
+  report: Problem[],
+): Settings["servicePrincipal"] {
+  const clientId = config.get(idKey) ?? "";
+  const clientSecret = config.getSecret(secretKey);
+  const hasSecret = (config.get(secretKey) ?? "") !== "";
+  if (clientId === "" && !hasSecret) return undefined;
+  if (!guid.test(clientId)) {
+    report.push({
+      key: idKey,
+      is: clientId === "" ? found(clientId) : "is not a GUID",
+      expected: "the application's client id (a GUID), since a secret and an id only work together",
+      fix: toSet(idKey, "00000000-0000-0000-0000-000000000000"),
+    });
+  }
+  if (!hasSecret) {
+    report.push({
+      key: secretKey,
+      is: "is not set",
+      expected: "the application's secret, since an id and a secret only work together",
+      fix: toSetSecret(secretKey),
+    });
+  } else if (!isEncrypted(config, secretKey)) {
+    report.push({
+      key: secretKey,
+      is: "is readable in the stack's file",
+      expected:
+        "an encrypted value, and another secret, since this one may be in the file's history",
+      fix: toSetSecret(secretKey),
+    });
+  }
+  return clientSecret && { clientId, clientSecret };
+}

@@ -1,4 +1,19 @@
-import type { Settings, WorkloadIdentity } from "./settings";
+import { azureCloudAt } from "../azure/clouds";
+import type { Entra, Settings, WorkloadIdentity } from "./settings";
+
+/** Whether this program makes an identity, roles and role assignments for the cluster. */
+export const hasOwnIdentity = ({
+  identityId,
+  servicePrincipal,
+}: Pick<Settings, "identityId" | "servicePrincipal">): boolean =>
+  identityId === "" && servicePrincipal === undefined;
+
+/** Whether this program makes an identity by which kubelets pull images. */
+export const hasOwnKubeletIdentity = ({
+  registries,
+  kubeletIdentityId,
+}: Pick<Settings, "registries" | "kubeletIdentityId">): boolean =>
+  registries.length > 0 && kubeletIdentityId === "";
 
 type Account = Pick<WorkloadIdentity, "namespace" | "serviceAccount">;
 
@@ -34,3 +49,26 @@ export const hasIssuer = ({
   machineIdentity,
 }: Pick<Settings, "workloadIdentities" | "machineIdentity">): boolean =>
   workloadIdentities.length > 0 || !machineIdentity;
+
+/** Who signs the tokens by which people log in, as tokens name it. */
+export const issuerOf = (
+  { tenant, issuer }: Entra,
+  { resourceManagerEndpoint }: Pick<Settings, "resourceManagerEndpoint">,
+): string => issuer || `https://${azureCloudAt(resourceManagerEndpoint).login}/${tenant}/v2.0`;
+
+/** What the names of people and groups begin with, so that none is one of Kubernetes' own, such as `system:masters`. */
+export const prefixOf = ({ tenant }: Entra): string => (tenant === "" ? "oidc:" : "entra:");
+
+/** Whether API servers ask it for its keys by the proxy. */
+export function isByProxy(
+  settings: Pick<Settings, "entra" | "httpProxy" | "resourceManagerEndpoint">,
+): boolean {
+  const { entra, httpProxy } = settings;
+  if (entra === undefined || httpProxy === undefined || httpProxy.https === "") return false;
+  const address = issuerOf(entra, settings);
+  if (!URL.canParse(address)) return false;
+  const host = `.${new URL(address).hostname}`;
+  return !httpProxy.noProxy.some(
+    (one) => one === "*" || host.endsWith(one.replace(/^(\*?\.)?/, ".")),
+  );
+}

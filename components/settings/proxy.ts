@@ -47,3 +47,13 @@ export const proxyVariables = (settings: ProxySettings, apiName: string): readon
         ...addressVariables(settings.httpProxy),
         { name: "NO_PROXY", value: [...withoutProxy(settings), apiName].join(",") },
       ];
+
+/** Whether a proxy's address has a user and a password in it. */
+export const hasLogin = (address: string): boolean => address.includes("@");
+
+/** Whether machines have to log in at the proxy on the way to the internet. */
+export const wantsLogin = (httpProxy: HttpProxy | undefined): boolean =>
+  httpProxy !== undefined && [httpProxy.http, httpProxy.https].some(hasLogin);
+
+/** The address as it may be shown. */
+export const withoutLogin = (address: string): string => address.replace(/^(\w+:\/\/)?.*@/s, "$1");

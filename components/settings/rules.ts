@@ -1,30 +1,26 @@
 import { minorOf, minors, versions } from "../versions";
 import { compactTime, mostDrainMinutes, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
-import { accessProblems } from "./rules/access";
+import { accessProblems, sshKeyProblems } from "./rules/access";
 import { apiProblems } from "./rules/api";
-import { autoRepairProblems } from "./rules/auto-repair";
-import { diskEncryptionSetProblems } from "./rules/disk-encryption-set";
+import { autoRepairProblems, machineIdentityProblems } from "./rules/machine-identity";
+import {
+  diskEncryptionSetProblems,
+  existingIdentityProblems,
+  galleryImageProblems,
+  nodeSubnetProblems,
+} from "./rules/ids-of-others";
 import { entraProblems } from "./rules/entra";
 import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
-import { existingIdentityProblems } from "./rules/existing-identity";
-import { galleryImageProblems } from "./rules/image";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
-import { machineIdentityProblems } from "./rules/machine-identity";
-import { registryCredentialProblems } from "./rules/registry-credentials";
-import { nameProblems } from "./rules/names";
-import { nodeSubnetProblems } from "./rules/ids-of-others";
-import { osDiskSizes, osDiskSkus } from "./rules/os-disks";
+import { registryCredentialProblems, registryProblems } from "./rules/registries";
+import { nameProblems, resourceGroupProblems, tagProblems } from "./rules/names";
+import { osDiskSizes, osDiskSkus, sizeProblems } from "./rules/sizes";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
 import { rebootProblems } from "./rules/reboots";
-import { registryProblems } from "./rules/registries";
-import { resourceGroupProblems } from "./rules/resource-group";
-import { sizeProblems } from "./rules/sizes";
-import { sshKeyProblems } from "./rules/ssh-key";
-import { tagProblems } from "./rules/tags";
 import { workloadIdentityProblems } from "./rules/workload-identities";
 import type { Settings } from "./settings";
 import { sourceProblems } from "./sources";

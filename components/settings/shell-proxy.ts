@@ -1,7 +1,7 @@
 import type { EnvHttpProxyAgent } from "undici";
 
 import type { Problem } from "./problem";
-import { withoutLogin } from "./proxy-login";
+import { withoutLogin } from "./proxy";
 
 /** Lower case goes first, as in curl. */
 const variable = (name: string): string | undefined =>

@@ -58,3 +58,7 @@ export const sourceProblems = (settings: Settings): Problem[] => [
   ...mirrorProblems(settings),
   ...endpointProblems(settings),
 ];
+
+/** Where machines get packages and images; none of a folder, which serves manifests to this program alone. */
+export const machineMirror = (mirror: string): string =>
+  /^https?:\/\//i.test(mirror) ? mirror.replace(/\/+$/, "") : "";

@@ -1,4 +1,4 @@
-import { isPrivate } from "./private-ranges";
+import { isPrivate } from "./rules/ranges";
 import { toRemove, toSet } from "./problem";
 import type { Settings } from "./settings";
 import { machinesOf } from "./topology";

@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
 import { explainRefusals } from "../../components/azure/refusals";
-import { Fault } from "../../tools/local-azure/arm/faults/faults";
+import { Fault } from "../../tools/local-azure/arm/faults";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "../../tools/lab/local-cloud";

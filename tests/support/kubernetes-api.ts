@@ -3,7 +3,7 @@ import { createServer } from "node:https";
 
 import { renderKubeconfig } from "../../components/kubeconfig";
 import { listen } from "./listen";
-import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/server-certificate";
+import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/fake-api";
 
 /**
  * An API server on this machine, with the kubeconfig of its administrator, whose certificate is the

@@ -3,7 +3,7 @@ import { createServer as createProxy } from "node:http";
 import { createServer } from "node:https";
 import { connect } from "node:net";
 
-import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/server-certificate";
+import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/fake-api";
 import { listen } from "./listen";
 
 const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 });

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { loginKubeconfig } from "../../components/login-kubeconfig";
+import { loginKubeconfig } from "../../components/kubeconfig";
 import type { Entra } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
 import { validSettings } from "../support/sample";

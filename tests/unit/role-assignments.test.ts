@@ -4,14 +4,13 @@ import * as pulumi from "@pulumi/pulumi";
 import type { ExistingIdentity } from "../../components/azure/existing-identity";
 import type { ExistingNetwork } from "../../components/azure/existing-network";
 import type { Registry } from "../../components/azure/registries";
-import { neededRights } from "../../components/azure/needed-rights";
-import { Identity } from "../../components/identity";
-import { KubeletIdentity } from "../../components/kubelet-identity";
+import { neededRights } from "../../components/azure/lacking-rights";
+import { Identity, KubeletIdentity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
 import { Roles } from "../../components/roles";
 import type { Resource, View } from "../../tools/local-azure/arm/resources/resource";
-import { mayDo } from "../../tools/local-azure/arm/types/authorization/role-assignment";
+import { mayDo } from "../../tools/local-azure/arm/types/authorization/role";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
 import { validSettings, subscriptionId } from "../support/sample";
 

@@ -9,9 +9,9 @@ import { promisify } from "node:util";
 
 import { parse } from "yaml";
 
-import { Fault } from "../local-azure/arm/faults/faults";
+import { Fault } from "../local-azure/arm/faults";
 import { account, subscriptionPath } from "../local-azure/arm/resources/ids";
-import { authorityFile } from "../local-azure/arm/rest/certificate";
+import { authorityFile } from "../local-azure/arm/rest/listener";
 import { LoggedRequest } from "../local-azure/arm/requests";
 import { Attachment, blobEndpointOf, endpointOf } from "../local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon } from "../local-azure/daemon/daemon-client";
@@ -23,12 +23,12 @@ import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { changedAnything } from "../pulumi/events";
 import { environmentOf } from "../pulumi/pulumi";
-import { sendToAzure } from "../local-azure/tests/support/arm/azure-rest";
 import {
   type Clients,
   clientsOf,
   type ContainerClient,
   containerFor,
+  sendToAzure,
 } from "../local-azure/tests/support/arm/clients";
 
 const ca = "certificate-authority-data";

@@ -7,12 +7,18 @@ import type { ApiServer } from "../../api-server";
 import type { ProxySettings } from "../../settings/proxy";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
-import { CloudConfig, cloudConfigSecret } from "./cloud-config";
-import { proxyEnv } from "./proxy-env";
-import { skipAwait } from "../objects";
+import { CloudConfig, cloudConfigSecret, proxyEnv } from "./cloud-config";
+import {
+  apiServerEnv,
+  nodeSelector,
+  replicas,
+  skipAwait,
+  spread,
+  strategy,
+  tolerations,
+} from "../objects";
 import { loginParts, type ServiceAccountLogin } from "../service-account-login";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
-import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 import { RollOutTarget } from "../roll-out";
 
 const name = "cloud-controller-manager";

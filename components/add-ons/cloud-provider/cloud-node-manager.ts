@@ -6,8 +6,7 @@ import type { ApiServer } from "../../api-server";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { clusterRights } from "../cluster-rights";
-import { skipAwait } from "../objects";
-import { apiServerEnv } from "../pods";
+import { apiServerEnv, skipAwait } from "../objects";
 import { RollOutTarget } from "../roll-out";
 
 const name = "cloud-node-manager";

@@ -7,18 +7,22 @@ import { tagsOf } from "../../azure/stack-tag";
 import type { ProxySettings } from "../../settings/proxy";
 import type { Settings } from "../../settings/settings";
 import { manifests as sources } from "../../versions";
-import { CloudConfig, cloudConfigSecret } from "./cloud-config";
+import { CloudConfig, cloudConfigSecret, proxyEnv } from "./cloud-config";
 import {
+  apiServerEnv,
   applyObjects,
   isWorkload,
   ManifestObject,
+  nodeSelector,
   objectIn,
   parseObjects,
+  replicas,
+  spread,
+  strategy,
+  tolerations,
   Workload,
 } from "../objects";
-import { apiServerEnv, nodeSelector, replicas, spread, strategy, tolerations } from "../pods";
 import { loginParts, type ServiceAccountLogin } from "../service-account-login";
-import { proxyEnv } from "./proxy-env";
 import { RollOutTarget, targetOf } from "../roll-out";
 
 /** The driver's name in Kubernetes. */

@@ -1,8 +1,7 @@
 import { StorageClass } from "@pulumi/kubernetes/storage/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { DiskClass } from "../../azure/disk-classes";
-import type { DiskEncryptionSet } from "../../azure/disk-encryption";
+import type { DiskClass, DiskEncryptionSet } from "../../azure/disk-classes";
 import type { Settings } from "../../settings/settings";
 import { zoneLabelOf } from "../../settings/topology";
 import { driverName, tagParameters } from "./disk-driver";

@@ -1,5 +1,5 @@
 import { cloudProviderImages, credentialProviderArchive } from "../../versions";
-import { machineMirror } from "../../settings/mirror";
+import { machineMirror } from "../../settings/sources";
 import type { Settings } from "../../settings/settings";
 import { fetch } from "../../settings/shell-proxy";
 

@@ -1,5 +1,5 @@
 import { found, Problem, toSet, wants } from "../problem";
-import { hasLogin, withoutLogin } from "../proxy-login";
+import { hasLogin, withoutLogin } from "../proxy";
 import type { Settings } from "../settings";
 
 const label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";

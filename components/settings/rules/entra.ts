@@ -1,8 +1,8 @@
-import { isByProxy, issuerOf } from "../issuer";
+import { isByProxy, issuerOf } from "../logins";
 import { type Problem, toRemove, toSet, wants } from "../problem";
-import { hasLogin } from "../proxy-login";
+import { hasLogin } from "../proxy";
 import type { Entra, Settings } from "../settings";
-import { authorityProblem } from "./authorities";
+import { authorityProblem } from "./http-proxy";
 
 const example = "00000000-0000-0000-0000-000000000000";
 const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -17,10 +17,8 @@ import { isRecord } from "../read";
 import type { Component, Settings } from "../settings";
 import { wrongType } from "./argument-types";
 import { wrongValue } from "./argument-values";
-import { knownArguments, programs } from "./known-arguments";
+import { knownArguments, ownedArguments, programs, replacementOf } from "./known-arguments";
 import { lacking } from "./needed-values";
-import { ownedArguments } from "./owned-arguments";
-import { replacementOf } from "./removed-arguments";
 
 /** Fields of v1beta4's Timeouts. */
 const timeoutNames = [

@@ -2,7 +2,7 @@ import { entry, found, Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
 import { controlPlaneMark, spotMark } from "../topology";
 import { mostPods } from "./argument-values";
-import { localDisks, osDiskSizes, osDiskSkus } from "./os-disks";
+import { localDisks, osDiskSizes, osDiskSkus } from "./sizes";
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

@@ -1,8 +1,8 @@
 import { Address4 } from "ip-address";
 
-import { maxPools, poolRoom } from "../topology";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
+import { maxPools, poolRoom } from "../topology";
 
 /** The range as Azure and Kubernetes accept it, or nothing where there is none. */
 export function parseRange(text: string): Address4 | undefined {
@@ -176,3 +176,15 @@ export function rangeProblems(settings: Settings): Problem[] {
   if (cluster.length > 0) return cluster;
   return [...disjoint(settings), ...(settings.nodeSubnets.length === 0 ? poolsFit(settings) : [])];
 }
+
+/** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */
+const privateRanges = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "198.18.0.0/15",
+].map((range) => new Address4(range));
+
+export const isPrivate = (range: string): boolean =>
+  privateRanges.some((whole) => new Address4(range).isInSubnet(whole));

@@ -1,5 +1,5 @@
 import { Problem, wants } from "../problem";
-import type { OsDiskSku, Settings } from "../settings";
+import type { LocalDisk, OsDiskSku, Settings } from "../settings";
 
 /**
  * What Azure's naming of sizes says: Standard_E4-2ds_v5 is family E, 4 processors of which 2 are
@@ -58,3 +58,16 @@ export const sizeProblems = ({ controlPlaneSize, osDiskSku, workerPools }: Setti
       osDiskSku: pool.osDiskSku,
     })),
   ].flatMap(problemsOf);
+
+/** What OS disks can be made of, the default first. */
+export const osDiskSkus: readonly OsDiskSku[] = ["Premium_LRS", "StandardSSD_LRS"];
+
+/** Where an OS disk can lie on its host. */
+export const localDisks: readonly LocalDisk[] = ["CacheDisk", "ResourceDisk", "NvmeDisk"];
+
+/** How large they can be, in GiB. */
+export const osDiskSizes = {
+  least: 30,
+  most: 4095,
+  why: "from what the image needs to what Azure boots from",
+} as const;

@@ -1,9 +1,9 @@
 import { hasIssuer, ownAccounts } from "../logins";
-import { parseIdentity } from "../identity-id";
+import { parseIdentity } from "../azure-ids";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 import { entriesOf } from "./argument-types";
-import { idOfOthersProblems } from "./id-of-others";
+import { idOfOthersProblems } from "./ids-of-others";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;

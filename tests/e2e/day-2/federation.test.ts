@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { authorityFile } from "../../../tools/local-azure/arm/rest/certificate";
+import { authorityFile } from "../../../tools/local-azure/arm/rest/listener";
 import { soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,

@@ -1,5 +1,90 @@
 import type { Cases } from "./case";
 
+const setIn = (group: string, name = "kubernetes"): string =>
+  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Compute/diskEncryptionSets/${name}`;
+
+export const diskEncryptionSetCases: Cases = {
+  refused: [
+    [
+      "a set by its name",
+      { diskEncryptionSetId: "kubernetes" },
+      "Azure's id of a disk encryption set",
+    ],
+    [
+      "a set whose name Azure would not take",
+      { diskEncryptionSetId: setIn("keys", "my.set") },
+      "Azure's id of a disk encryption set",
+    ],
+    [
+      "a set that goes with the cluster",
+      { clusterName: "mine", diskEncryptionSetId: setIn("Mine") },
+      "in another resource group than mine",
+    ],
+    ["a text for a switch", { encryptionAtHost: "always" }, "encryptionAtHost"],
+  ],
+  accepted: [
+    ["a set of others", { diskEncryptionSetId: setIn("keys") }],
+    [
+      "a set in the group of others that the cluster is in",
+      { resourceGroup: "platform", diskEncryptionSetId: setIn("platform") },
+    ],
+    ["hosts that encrypt, with Azure's keys", { encryptionAtHost: true }],
+  ],
+};
+
+const identityIn = (group: string): string =>
+  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
+
+export const existingIdentityCases: Cases = {
+  refused: [
+    [
+      "an identity by its client id",
+      { identityId: "5f0b7d9e-8c1a-4a53-9d0e-2f6c3b1a7e88" },
+      "Azure's id of a user-assigned identity",
+    ],
+    [
+      "an identity that goes with the cluster",
+      { clusterName: "mine", identityId: identityIn("Mine") },
+      "in another resource group than mine",
+    ],
+  ],
+  accepted: [
+    ["an identity of others", { identityId: identityIn("identities") }],
+    [
+      "one whose snapshots go to a container",
+      {
+        identityId: identityIn("identities"),
+        etcdBackups: {
+          container:
+            "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+        },
+      },
+    ],
+  ],
+};
+
+const imageIn = (group: string, version = "2026.1127.930"): string =>
+  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Compute/galleries/zoned/images/node/versions/${version}`;
+
+export const imageCases: Cases = {
+  refused: [
+    ["an image by its name", { image: "node" }, "Azure's id of one version of a gallery image"],
+    ["the latest one, which moves", { image: imageIn("images", "latest") }, "latest would differ"],
+    [
+      "an image that goes with the cluster",
+      { clusterName: "mine", image: imageIn("Mine") },
+      "in another resource group than mine",
+    ],
+  ],
+  accepted: [
+    ["an image of a gallery", { image: imageIn("images") }],
+    [
+      "an image, and of which Ubuntu it is made",
+      { image: imageIn("images"), imageVersion: "24.04.202501010" },
+    ],
+  ],
+};
+
 const subnet = (name: string, network = "spoke", group = "network"): string =>
   `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Network/virtualNetworks/${network}/subnets/${name}`;
 

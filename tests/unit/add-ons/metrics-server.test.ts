@@ -6,10 +6,11 @@ import { only } from "../../../components/kubeadm/rotation";
 import {
   certRequest,
   filledInCertificates,
+  firstKeys,
   locallySignedCert,
-} from "../../support/filled-in-certificates";
+  validSettings,
+} from "../../support/sample";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
-import { firstKeys, validSettings } from "../../support/sample";
 
 async function build(change: Partial<typeof validSettings> = {}, cas = only(1)) {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });

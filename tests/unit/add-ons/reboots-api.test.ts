@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { Reboots } from "../../../components/add-ons/reboots";
 import { Api, type Body } from "../../../tools/local-azure/machines/simulated/api";
-import { kindOf } from "../../../tools/local-azure/plugins/kubernetes/kinds";
+import { kindOf } from "../../../tools/local-azure/plugins/kubernetes/objects";
 import { startApiServer } from "../../support/api-server";
 import { Recorder } from "../../support/record";
 

@@ -1,4 +1,4 @@
-import { addressQuotaProblems, getAddressQuotas } from "../../../components/azure/address-quotas";
+import { addressQuotaProblems, getAddressQuotas } from "../../../components/azure/quotas";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { Settings } from "../../../components/settings/settings";
 import { account } from "../../../tools/local-azure/arm/resources/ids";

@@ -1,4 +1,4 @@
-import { getDiskEncryption } from "../../../components/azure/disk-encryption";
+import { getDiskEncryption } from "../../../components/azure/disk-classes";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { knownOutput } from "../../../components/azure/known-output";
+import { knownOutput } from "../../../components/azure/shown";
 import { Recorder, valueOf } from "../../support/record";
 
 class Made extends pulumi.CustomResource {

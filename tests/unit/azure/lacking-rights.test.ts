@@ -1,6 +1,5 @@
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
-import { lackingRights } from "../../../components/azure/lacking-rights";
-import { neededRights } from "../../../components/azure/needed-rights";
+import { lackingRights, neededRights } from "../../../components/azure/lacking-rights";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";

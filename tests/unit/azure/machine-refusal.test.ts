@@ -1,4 +1,4 @@
-import { explained } from "../../../components/azure/machine-refusal";
+import { explained } from "../../../components/azure/refusals";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
 

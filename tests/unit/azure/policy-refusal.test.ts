@@ -1,4 +1,4 @@
-import { explainedPolicy } from "../../../components/azure/policy-refusal";
+import { explainedPolicy } from "../../../components/azure/refusals";
 
 const subscription = "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
 const group = "/providers/Microsoft.Management/managementGroups/landing-zones";

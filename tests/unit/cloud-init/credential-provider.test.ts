@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { proxyFiles } from "../../../components/machine/http-proxy";
+import { proxyFiles } from "../../../components/machine/custom-data";
 import { bootstrap, machineIn, worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";

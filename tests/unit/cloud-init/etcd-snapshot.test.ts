@@ -9,7 +9,7 @@ import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../components/token-issuer";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
 import { TokenService } from "../../../tools/local-azure/entra";
-import { freePorts } from "../../../tools/local-azure/machines/simulated/control-plane/ports";
+import { freePorts } from "../../../tools/local-azure/machines/simulated/control-plane/static-pods";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
 import { storage, valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";

@@ -1,7 +1,6 @@
 import { createServer, type Server } from "node:http";
 
-import { FakeMachine } from "../../support/fake-machine";
-import { firstBootPrograms } from "../../support/first-boot-programs";
+import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 
 const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);

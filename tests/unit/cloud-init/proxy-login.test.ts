@@ -3,11 +3,9 @@ import { createServer, type Server } from "node:http";
 import { createServer as createListener, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { firstBootFiles } from "../../../components/machine/custom-data";
-import { proxyFiles } from "../../../components/machine/http-proxy";
+import { firstBootFiles, proxyFiles } from "../../../components/machine/custom-data";
 import { bootstrap, machineIn, programs, worker } from "../../support/bootstrapped-machine";
-import { FakeMachine } from "../../support/fake-machine";
-import { systemctl } from "../../support/first-boot-programs";
+import { FakeMachine, systemctl } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, Outcome, run } from "../../support/tools";

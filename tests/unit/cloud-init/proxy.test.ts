@@ -2,11 +2,10 @@ import { mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 
-import { proxyFiles } from "../../../components/machine/http-proxy";
+import { proxyFiles } from "../../../components/machine/custom-data";
 import type { HttpProxy } from "../../../components/settings/settings";
 import { bootstrap, machineIn } from "../../support/bootstrapped-machine";
-import { FakeMachine } from "../../support/fake-machine";
-import { systemctl } from "../../support/first-boot-programs";
+import { FakeMachine, systemctl } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, run } from "../../support/tools";

@@ -1,4 +1,4 @@
-import { machineRights } from "../../../components/azure/needed-rights";
+import { machineRights } from "../../../components/azure/lacking-rights";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
   createResources,

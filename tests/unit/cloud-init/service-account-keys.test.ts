@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
-import { getLegacyTokens } from "../../../components/plan/legacy-tokens";
+import { getLegacyTokens } from "../../../components/plan/service-account-keys";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";
 import { Api, ApiError, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";

@@ -202,7 +202,7 @@ it("names three pods, and how many more there are", async () => {
   pods = Array(5).fill(pod({}, "cp-1"));
 
   await expect(wait()).rejects.toThrow(
-    /available:\n(  - pod one on cp-1: Running\n){3}  - and 2 more pods that are not ready\nSee why/,
+    /available:\n( {2}- pod one on cp-1: Running\n){3} {2}- and 2 more pods that are not ready\nSee why/,
   );
 });
 

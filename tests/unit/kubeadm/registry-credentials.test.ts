@@ -1,4 +1,4 @@
-import { registryCredentialFiles } from "../../../components/kubeadm/registry-credentials";
+import { registryCredentialFiles } from "../../../components/kubeadm/registries";
 
 const login = { username: "robot", password: "hush" };
 

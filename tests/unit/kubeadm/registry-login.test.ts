@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 
 import { registryLogin } from "../../../components/kubeadm/registries";
 import { claimsOf } from "../../../tools/local-azure/machines/identity-token";
-import { serverCertificate } from "../../../tools/local-azure/tests/support/plugins/server-certificate";
+import { serverCertificate } from "../../../tools/local-azure/tests/support/plugins/fake-api";
 import { askCredentialProvider, pluginApi } from "../../support/credential-provider";
 import { listen } from "../../support/listen";
 

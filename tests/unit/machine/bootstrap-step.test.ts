@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
 import { BootstrapArgs, Machine } from "../../../components/machine/machine";
-import { bootstrapRequestTime } from "../../../components/machine/machine-record";
+import { bootstrapRequestTime } from "../../../components/machine/generation";
 import * as power from "../../../components/machine/power";
 import { awaitedBy, order } from "../../support/machines";
 import { Recorder } from "../../support/record";

@@ -5,10 +5,11 @@ import { kubeletCertificate } from "../../../components/machine/kubelet-certific
 import {
   certRequest,
   filledInCertificates,
+  firstKeys,
   locallySignedCert,
-} from "../../support/filled-in-certificates";
+  machine,
+} from "../../support/sample";
 import { Recorder, revealed, valueOf } from "../../support/record";
-import { firstKeys, machine } from "../../support/sample";
 
 async function build() {
   const recorder = await Recorder.start({ filledIn: filledInCertificates });

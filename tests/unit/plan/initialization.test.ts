@@ -2,7 +2,7 @@ import { BootstrapState, MachineState } from "../../../components/azure/state";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
 import { decideInitialization } from "../../../components/plan/initialization";
 import { PreviousOutputs } from "../../../components/plan/machine-changes";
-import { MachineRecord } from "../../../components/machine/machine-record";
+import { MachineRecord } from "../../../components/machine/generation";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { alwaysLeft, validSettings } from "../../support/sample";

@@ -2,7 +2,7 @@ import { plannedResources } from "../../../components/plan/planned-resources";
 import type { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
-import { schemaOf } from "../../../tools/local-azure/arm/types/schema";
+import { schemaOf } from "../../../tools/local-azure/arm/types/resource-type";
 import { typeOf } from "../../../tools/local-azure/arm/types/types";
 import { update, type Update } from "../../support/program";
 import { validSettings } from "../../support/sample";

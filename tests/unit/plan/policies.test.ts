@@ -1,5 +1,5 @@
-import type { Comparison } from "../../../components/azure/policy-comparisons";
 import type {
+  Comparison,
   PlannedResource,
   PolicyViolation,
 } from "../../../components/azure/policy-restrictions";

@@ -1,26 +1,26 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { after } from "../../support/settings-cases/config-command";
+import { after } from "../../support/settings-cases/case";
 import { accessCases } from "../../support/settings-cases/access";
 import { clusterCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
-import { diskEncryptionSetCases } from "../../support/settings-cases/disk-encryption-set";
-import { imageCases } from "../../support/settings-cases/image";
+import {
+  diskEncryptionSetCases,
+  existingIdentityCases,
+  imageCases,
+  nodeSubnetCases,
+} from "../../support/settings-cases/ids-of-others";
 import { machineIdentityCases } from "../../support/settings-cases/machine-identity";
 import { registryCredentialCases } from "../../support/settings-cases/registry-credentials";
 import { registryCases } from "../../support/settings-cases/registries";
 import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
-import { existingIdentityCases } from "../../support/settings-cases/existing-identity";
-import { resourceGroupCases } from "../../support/settings-cases/resource-group";
-import { nodeSubnetCases } from "../../support/settings-cases/ids-of-others";
+import { resourceGroupCases, tagCases } from "../../support/settings-cases/names";
 import { rebootCases } from "../../support/settings-cases/reboots";
 import { httpProxyCases } from "../../support/settings-cases/http-proxy";
-import { tagCases } from "../../support/settings-cases/names";
 import { kubeadmCases } from "../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
-import { poolCases } from "../../support/settings-cases/pools";
+import { poolCases, sizeCases } from "../../support/settings-cases/pools";
 import { rangeCases } from "../../support/settings-cases/ranges";
-import { sizeCases } from "../../support/settings-cases/sizes";
 import { workloadIdentityCases } from "../../support/settings-cases/workload-identities";
 import { access, complaints, settingsWith, Values } from "../../support/stack";
 

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import type { Breakpoint } from "../../local-azure/arm/faults";
-import type { Fault } from "../../local-azure/arm/faults/faults";
+import type { Breakpoint, Fault } from "../../local-azure/arm/faults";
 import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
 import type { Resource } from "../../local-azure/arm/resources/resource";
 import { endpointOf } from "../../local-azure/daemon/attachment";
@@ -17,7 +16,7 @@ import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
 import { pulumiHome } from "../../pulumi/pulumi";
 import { entriesOf, markedProcesses } from "../../shared/pids";
-import { sendToAzure } from "../../local-azure/tests/support/arm/azure-rest";
+import { sendToAzure } from "../../local-azure/tests/support/arm/clients";
 
 /** How a command ended, and all that it said. */
 export interface CommandResult {

@@ -11,7 +11,7 @@ import { chooseBackend } from "../../local-azure/machines/choose-backend";
 import { hostSettings, writeHostSettings } from "../../local-azure/machines/local-machines";
 import type { MachineReport } from "../../local-azure/machines/machines";
 import { Agent } from "../../local-azure/machines/qemu/guest/agent";
-import { run } from "../../local-azure/machines/qemu/command";
+import { run } from "../../local-azure/machines/qemu/process";
 import { Namespaces } from "../../local-azure/machines/qemu/network/namespaces";
 import { prepareHost } from "../../local-azure/machines/qemu/prepare";
 import { defaultScale } from "../../local-azure/machines/qemu/sizes";
@@ -33,7 +33,7 @@ import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { runUpstreamTest } from "./upstream-test";
-import { sendToAzure } from "../../local-azure/tests/support/arm/azure-rest";
+import { sendToAzure } from "../../local-azure/tests/support/arm/clients";
 
 const stack = "machines";
 

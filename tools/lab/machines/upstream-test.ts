@@ -5,7 +5,7 @@ import { parse, stringify } from "yaml";
 
 import { versions } from "../../../components/versions";
 import type { Address } from "../../local-azure/daemon/attachment";
-import { run } from "../../local-azure/machines/qemu/command";
+import { run } from "../../local-azure/machines/qemu/process";
 import { apiNameIn } from "../../local-azure/rehearsal/cluster-view";
 import { ownProgram } from "../../mirror/mirrored-programs";
 import { install, placesOf } from "../../programs/installs";

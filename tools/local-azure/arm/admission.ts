@@ -1,8 +1,7 @@
 import { AzureError, conflict, invalidReference, missingParameter, refuse } from "./azure-error";
 import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
 import { Body, Resource, View } from "./resources/resource";
-import { ResourceType } from "./types/resource-type";
-import { schemaOf } from "./types/schema";
+import { ResourceType, schemaOf } from "./types/resource-type";
 import { checkedGlobal, checkedLocation, checkZones } from "./subscription/regions";
 
 const inFlight = new Set(["Creating", "Updating", "Deleting"]);

@@ -2,8 +2,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 
 import { AzureError, ConnectionLost } from "./azure-error";
 import { Clock } from "./durations";
-import { Breakpoints } from "./faults";
-import { errorOf, Fault, Faults, Method } from "./faults/faults";
+import { Breakpoints, errorOf, Fault, Faults, Method } from "./faults";
 import { ArmId, parseId } from "./resources/ids";
 import { Body } from "./resources/resource";
 import { ResourceType, Running } from "./types/resource-type";

@@ -17,21 +17,18 @@ import {
   refuse,
 } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
-import { Breakpoints } from "./faults";
-import { errorOf, Fault, Faults } from "./faults/faults";
+import { Breakpoints, errorOf, Fault, Faults } from "./faults";
 import { ArmId, keyOf } from "./resources/ids";
 import { checkPolicies } from "./policy/policies";
-import { Inventory } from "./resources/inventory";
+import { Inventory, StateFile } from "./resources/inventory";
 import { Outcome, RequestLog, Requests } from "./requests";
 import { Body, merged, pick, Resource, View } from "./resources/resource";
-import { ResourceType, withKeptTags, withoutReadOnly } from "./types/resource-type";
-import { schemaOf } from "./types/schema";
-import { StateFile } from "./resources/state-file";
+import { ResourceType, schemaOf, withKeptTags, withoutReadOnly } from "./types/resource-type";
 import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";
 import { checkLocks } from "./types/authorization/management-lock";
 import { SubResourceId, subResourceOf, typeOf } from "./types/types";
-import { type Feature, featureBody, featureType, registered } from "./subscription/features";
+import { type Feature, featureBody, featureType, registered } from "./subscription/providers";
 import { sizeEntry, sizesOf } from "./subscription/offers";
 import { checkSwitchesOff } from "./types/compute/ephemeral-disk";
 import { extensionViewOf, instanceViewOf } from "./types/compute/instance-view";

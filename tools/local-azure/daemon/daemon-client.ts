@@ -11,7 +11,7 @@ import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
 import { Supervisor } from "../machines/supervisor";
-import { authorityFile } from "../arm/rest/certificate";
+import { authorityFile } from "../arm/rest/listener";
 import { type Address, type Attachment, endpointOf, type Ports } from "./attachment";
 
 const startTimeout = 60_000;

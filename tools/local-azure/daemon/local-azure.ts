@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { messageOf, UserError } from "../../shared/user-error";
 import { ResourceManager } from "../arm/resource-manager";
 import { wallClock } from "../arm/durations";
-import { authorityFile, certificateIn } from "../arm/rest/certificate";
+import { authorityFile, certificateIn } from "../arm/rest/listener";
 import type { Hooks } from "../arm/rest/control";
 import { serveRest } from "../arm/rest/rest";
-import { blobContainerType } from "../arm/types/storage/blob-container";
+import { blobContainerType } from "../arm/types/storage";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
-import { TokenService } from "../entra";
+import { publicDocuments, TokenService } from "../entra";
 import { machinesIn } from "../machines/local-machines";
 import type { Machines } from "../machines/machines";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
@@ -20,7 +20,6 @@ import { RegistryService } from "../registries/registry-service";
 import { serveApiProxy } from "./api-proxy";
 import type { Address, Attachment, Ports } from "./attachment";
 import { operationsOf } from "./operation-log";
-import { publicDocuments } from "../entra/assertion";
 
 export interface LocalAzureOptions {
   /** State folder. */

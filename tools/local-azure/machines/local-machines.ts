@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { readJson, writeWhole } from "../../shared/files";
-import { authorityFile } from "../arm/rest/certificate";
+import { authorityFile } from "../arm/rest/listener";
 import type { RealBackend, SimulatedBackend } from "./machines";
 import { ownProgramsIn } from "./own-programs";
 import type { HostSettings } from "./qemu/host";

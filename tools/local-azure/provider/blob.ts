@@ -1,13 +1,16 @@
 import { Readable } from "node:stream";
 
 import type { ResourceManager } from "../arm/resource-manager";
-import { blobContainer } from "../arm/types/storage/blob-container";
-import { blobDomain, storageAccount, type StorageAccountBody } from "../arm/types/storage";
+import {
+  blobContainer,
+  blobDomain,
+  storageAccount,
+  type StorageAccountBody,
+} from "../arm/types/storage";
 import type { BlobStore } from "../blobs/store";
-import { changesBetween } from "../plugins/protocol/changes";
-import type { ResourceProvider } from "../plugins/protocol/protocol";
+import { changesBetween, type ResourceProvider } from "../plugins/protocol/protocol";
 import { isProperties, isUnknown, type Properties } from "../plugins/protocol/values";
-import { idOf, parametersOf, pathParameters } from "./paths";
+import { idOf, parametersOf, pathParameters } from "./check";
 
 export const blobToken = "azure-native:storage:Blob";
 

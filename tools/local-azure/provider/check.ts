@@ -1,19 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 
+import { idTemplates } from "../../recover/azure";
 import { ResourceManager } from "../arm/resource-manager";
-import { subscriptionPath } from "../arm/resources/ids";
-import { ResourceType } from "../arm/types/resource-type";
-import { schemaOf } from "../arm/types/schema";
+import { account, subscriptionPath } from "../arm/resources/ids";
 import { normalLocation } from "../arm/subscription/regions";
-import { changesBetween } from "../plugins/protocol/changes";
-import type {
-  CheckRequest,
-  CheckResult,
-  DiffRequest,
-  DiffResult,
+import { ResourceType, schemaOf } from "../arm/types/resource-type";
+import {
+  changesBetween,
+  type CheckRequest,
+  type CheckResult,
+  type DiffRequest,
+  type DiffResult,
 } from "../plugins/protocol/protocol";
 import { isProperties, isUnknown, Properties, unknown, Value } from "../plugins/protocol/values";
-import { nameParameter, pathParameters } from "./paths";
 
 interface CheckContext {
   readonly arm: ResourceManager;
@@ -118,4 +117,38 @@ function comparable(inputs: Properties): Properties {
       resourceGroupName: resourceGroupName.toLowerCase(),
     }),
   };
+}
+
+type Named = Pick<ResourceType, "token">;
+
+/** The parameters of a path that a program sets: all but the subscription. */
+export const pathParameters = ({ token }: Named): string[] =>
+  [...idTemplates[token]!.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) =>
+    name === undefined || name === "subscriptionId" ? [] : [name],
+  );
+
+/** The parameter that is the resource's own name. */
+const nameParameter = (type: Named): string => pathParameters(type).at(-1)!;
+
+export function idOf({ token }: Named, inputs: Properties): string {
+  const filled = idTemplates[token]!.replace(/\{(\w+)\}/g, (_, name: string) =>
+    name === "subscriptionId"
+      ? account.subscriptionId
+      : String(inputs[name]).replace(/^\/+|\/+$/g, ""),
+  );
+  return filled.replace(/^\/+/, "/");
+}
+
+/** The path parameters in an id, for an import. */
+export function parametersOf({ token }: Named, id: string): Properties {
+  const path = idTemplates[token]!;
+  const pattern = path.replace(/\/?\{(\w+)\}/g, (_, name: string) =>
+    name === "scope" ? "(?<scope>/.+)" : `/(?<${name}>[^/]+)`,
+  );
+  const groups = new RegExp(`^${pattern}$`, "i").exec(id)?.groups;
+  if (groups === undefined) {
+    throw new Error(`${id} is not an id of ${token}; expected the form ${path}`);
+  }
+  const { subscriptionId: _, ...parameters } = groups;
+  return { ...parameters };
 }

@@ -7,9 +7,8 @@ import { answerFrom } from "../../mirror/serve/serve";
 import type { ResourceManager } from "../arm/resource-manager";
 import { account } from "../arm/resources/ids";
 import type { Resource } from "../arm/resources/resource";
-import type { Certificate } from "../arm/rest/certificate";
-import { serveBoth, type Served } from "../arm/rest/listener";
-import { mayDo } from "../arm/types/authorization/role-assignment";
+import { type Certificate, serveBoth, type Served } from "../arm/rest/listener";
+import { mayDo } from "../arm/types/authorization/role";
 import { registryType } from "../arm/types/containerregistry/registry";
 import { claimsOf } from "../machines/identity-token";
 

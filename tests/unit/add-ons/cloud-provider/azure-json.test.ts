@@ -1,4 +1,7 @@
-import { azureJson, AzureJsonArgs } from "../../../../components/add-ons/cloud-provider/azure-json";
+import {
+  azureJson,
+  AzureJsonArgs,
+} from "../../../../components/add-ons/cloud-provider/cloud-config";
 
 const args: AzureJsonArgs = {
   tenantId: "tenant",

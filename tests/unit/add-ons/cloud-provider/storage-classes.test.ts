@@ -1,6 +1,5 @@
 import { StorageClasses } from "../../../../components/add-ons/cloud-provider/storage-classes";
-import { diskClasses } from "../../../../components/azure/disk-classes";
-import type { DiskEncryptionSet } from "../../../../components/azure/disk-encryption";
+import { diskClasses, type DiskEncryptionSet } from "../../../../components/azure/disk-classes";
 import { Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { Cni } from "../../../../components/add-ons/cni/cni";
+import { Cni } from "../../../../components/add-ons/cni";
 import { manifests, versions } from "../../../../components/versions";
 import { cniPlugins } from "../../../../tools/mirror/mirrored-programs";
 import { dependenciesOf, Recorder } from "../../../support/record";

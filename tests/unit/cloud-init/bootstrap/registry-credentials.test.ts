@@ -1,4 +1,4 @@
-import { registryCredentialFiles } from "../../../../components/kubeadm/registry-credentials";
+import { registryCredentialFiles } from "../../../../components/kubeadm/registries";
 import type { Payload } from "../../../../components/machine/payload";
 import {
   bootstrap,

@@ -6,8 +6,11 @@ import { parseAllDocuments, stringify } from "yaml";
 
 import { kubeadmFiles } from "../../../../components/kubeadm/kubeadm";
 import { kubeadmProblems } from "../../../../components/settings/rules/kubeadm";
-import { knownArguments, programs } from "../../../../components/settings/rules/known-arguments";
-import { ownedArguments } from "../../../../components/settings/rules/owned-arguments";
+import {
+  knownArguments,
+  ownedArguments,
+  programs,
+} from "../../../../components/settings/rules/known-arguments";
 import type { Component, Settings } from "../../../../components/settings/settings";
 import { machinesOf } from "../../../../components/settings/topology";
 import { minors, versions } from "../../../../components/versions";

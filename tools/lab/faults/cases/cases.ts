@@ -1,5 +1,4 @@
-import type { Stage } from "../../../local-azure/arm/faults";
-import type { Fault, Method } from "../../../local-azure/arm/faults/faults";
+import type { Fault, Method, Stage } from "../../../local-azure/arm/faults";
 import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
 import type { Life, Victim } from "../life";
 import { type Case, classOf, whatOf } from "./case";
@@ -151,7 +150,7 @@ const machineOnly: Readonly<Record<string, Refusal>> = {
       "Operation could not be completed as it results in exceeding approved Total Regional Cores quota.",
   },
 };
-/** What machine-refusal.ts adds to Azure's own. */
+/** What refusals.ts adds to Azure's own. */
 const machineWords = [/zone/i, /Standard_/, /pulumi config set|npm start|pulumi up/];
 const verbs = new Set(["PUT", "DELETE"]);
 const machineType = "microsoft.compute/virtualmachines";

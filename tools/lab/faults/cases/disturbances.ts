@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import type { Breakpoint, Stage } from "../../../local-azure/arm/faults";
-import type { Fault } from "../../../local-azure/arm/faults/faults";
+import type { Breakpoint, Fault, Stage } from "../../../local-azure/arm/faults";
 import type { Life, CommandResult, Victim } from "../life";
 import type { Scenario } from "./scenarios";
 

@@ -11,14 +11,14 @@ import {
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-import { run } from "../../../local-azure/machines/qemu/command";
+import { run } from "../../../local-azure/machines/qemu/process";
 import {
   type Accelerator,
   kvmProblem,
+  prepareQemu,
   type Qemu,
 } from "../../../local-azure/machines/qemu/hypervisor";
 import { copyBootFiles, prepareSystem } from "../../../local-azure/machines/qemu/image/base-image";
-import { prepareQemu } from "../../../local-azure/machines/qemu/image/qemu-package";
 import { prepareHost } from "../../../local-azure/machines/qemu/prepare";
 import type { InstallOptions } from "../../../programs/installs";
 import { cacheFolder } from "../../../programs/tools";

@@ -3,17 +3,15 @@ import { ArmId, groupType, isWithin, parseId } from "../resources/ids";
 import { Body, Resource, View } from "../resources/resource";
 import { toArm } from "../rest/shape";
 import {
+  definitionOf,
+  isExempt,
   type PolicyAssignmentBody,
   policyAssignmentType,
-} from "../types/authorization/policy-assignment";
-import { definitionOf } from "../types/authorization/policy-definition";
-import { isExempt } from "../types/authorization/policy-exemption";
-import { ResourceType } from "../types/resource-type";
-import { schemaOf } from "../types/schema";
+  type PolicyDefinitionBody,
+} from "../types/authorization/policy";
+import { ResourceType, schemaOf } from "../types/resource-type";
 import { typeOf } from "../types/types";
-import type { PolicyDefinitionBody } from "../types/authorization/policy";
-import { valueOf } from "./expressions";
-import { type Content, evaluate, type EvaluatedExpression } from "./rule";
+import { type Content, evaluate, type EvaluatedExpression, valueOf } from "./rule";
 
 interface Violation {
   readonly assignment: Resource;

@@ -7,17 +7,15 @@ import { account, ArmId, groupType, parseId, subscriptionPath } from "../resourc
 import { Outcome } from "../requests";
 import { Body } from "../resources/resource";
 import { policyRestrictions } from "../policy/policies";
-import { checkApiVersion } from "../subscription/providers";
-import { featureAt } from "../subscription/features";
+import { checkApiVersion, featureAt } from "../subscription/providers";
 import { subResourceOf, typeOf } from "../types/types";
 import { hasAccount, storageAccountType } from "../types/storage";
 import { Authorization } from "./authorize";
 import { Hooks } from "./control";
 import { collectionOf, membersOf, pageOf, resourceEntries } from "./lists";
-import { networkAnswer } from "./network-addresses";
+import { networkAnswer, subscriptionAnswer, subscriptionBody } from "./subscription";
 import { Operations, waitingFor } from "./operations";
 import { fromArm, toArm } from "./shape";
-import { subscriptionAnswer, subscriptionBody } from "./subscription";
 
 /** An answer of the REST API. */
 export interface Answer {

@@ -2,8 +2,7 @@ import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
 import { keyOf, parseId } from "../resources/ids";
 import type { Body, Reference, View } from "../resources/resource";
-import { mayDo, rolesOf } from "../types/authorization/role-assignment";
-import { permissionsOf } from "../types/authorization/role";
+import { mayDo, permissionsOf, rolesOf } from "../types/authorization/role";
 import type { ResourceType, Right } from "../types/resource-type";
 
 /**

@@ -4,8 +4,7 @@ import type { PowerAction, SimulatedBackend, VirtualMachine } from "../../machin
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Pace } from "../durations";
-import { Breakpoint } from "../faults";
-import { Fault } from "../faults/faults";
+import { Breakpoint, Fault } from "../faults";
 import { Body } from "../resources/resource";
 import { type EventType, eventTypes } from "../scheduled-events";
 import { isMachine, machineOf } from "../types/compute/virtual-machine";

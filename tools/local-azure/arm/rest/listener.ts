@@ -6,8 +6,12 @@ import {
 } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 
-import type { Certificate } from "./certificate";
+import { authorityIn } from "../../authority";
+import { loginHost } from "../resources/ids";
+import { registryDomain } from "../types/containerregistry/registry";
+import { blobDomain } from "../types/storage";
 
 export interface Served {
   readonly port: number;
@@ -64,4 +68,28 @@ export async function serveBoth(
         for (const socket of sockets) socket.destroy();
       }),
   };
+}
+
+/** What the REST API identifies itself with over TLS. */
+export interface Certificate {
+  /** For clients: the authority that they have to trust. */
+  readonly authority: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+const file = "azure-ca.crt";
+
+/** The file that clients are given, as in NODE_EXTRA_CA_CERTS or SSL_CERT_FILE. */
+export const authorityFile = (folder: string): string => join(folder, file);
+
+/** A certificate of this start, from the authority in the folder, which clients keep trusting. */
+export async function certificateIn(folder: string): Promise<Certificate> {
+  const authority = await authorityIn(folder, file, { commonName: "local Azure CA" });
+  const names = {
+    dnsNames: ["localhost", loginHost, `*.${blobDomain}`, `*.${registryDomain}`],
+    ipAddresses: ["127.0.0.1"],
+  };
+  const issued = await authority.issue({ commonName: "local Azure" }, names);
+  return { authority: authority.certificate, ...issued };
 }

@@ -6,9 +6,8 @@ import { AzureError, ConnectionLost, refuse } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
 import { Body } from "../resources/resource";
 import { type Answer, ArmApi } from "./arm";
-import type { Certificate } from "./certificate";
+import { type Certificate, serveBoth, type Served } from "./listener";
 import { control, Hooks } from "./control";
-import { serveBoth, type Served } from "./listener";
 import { isForMetadata, machineAsking } from "./metadata-proxy";
 
 /** Serves Resource Manager's REST API on 127.0.0.1, and the control API under /local. */

@@ -1,7 +1,6 @@
 import { ArmId, groupType } from "../resources/ids";
 import { Body } from "../resources/resource";
-import { nestedIn } from "../types/resource-type";
-import { schemaOf } from "../types/schema";
+import { nestedIn, schemaOf } from "../types/resource-type";
 import { subResourceOf, typeOf } from "../types/types";
 
 /** Properties that ARM has beside `properties`. */

@@ -1,8 +1,106 @@
-import { badRequest, conflict } from "../azure-error";
-import { Resource, View } from "../resources/resource";
+import { Address4 } from "ip-address";
+
+import { badRequest, conflict, invalidParameter } from "../azure-error";
+import { keyOf, parseId } from "../resources/ids";
+import { Body, Resource, View } from "../resources/resource";
+import { networkName, Ref, referencesTo } from "./network/common";
 import { ResourceType } from "./resource-type";
-import { privateRecordSet } from "./privatedns/private-record-set";
-import { dnsTagName, virtualNetworkLink } from "./privatedns/virtual-network-link";
+
+type RecordSetBody = {
+  aRecords?: { ipv4Address?: string }[];
+  ttl?: number;
+};
+
+const mostRecords = 20;
+const mostSeconds = 2_147_483_647;
+
+/** Of type A alone: no cluster has another one. */
+export const privateRecordSet: ResourceType<RecordSetBody> = {
+  token: "azure-native:privatedns:PrivateRecordSet",
+  type: "Microsoft.Network/privateDnsZones/A",
+  isStateless: true,
+  name: /^(@|(\*|[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*)$/,
+
+  accept({ id, body }) {
+    const { aRecords = [], ttl } = body;
+    const wrong = aRecords.find(({ ipv4Address = "" }) => !isAddress(ipv4Address));
+    if (wrong !== undefined) {
+      throw badRequest(
+        `The value '${wrong.ipv4Address ?? ""}' of an A record in record set '${id.name}' is not a valid IPv4 address.`,
+      );
+    }
+    if (aRecords.length === 0 || aRecords.length > mostRecords) {
+      throw badRequest(
+        `Record set '${id.name}' has ${aRecords.length} records; allowed range 1-${mostRecords}.`,
+      );
+    }
+    if (ttl === undefined || !Number.isInteger(ttl) || ttl < 1 || ttl > mostSeconds) {
+      throw badRequest(
+        `The TTL '${ttl ?? ""}' of record set '${id.name}' is not valid; allowed range 1-${mostSeconds}.`,
+      );
+    }
+    const zone = id.names[0]!;
+    const fqdn = id.name === "@" ? `${zone}.` : `${id.name}.${zone}.`;
+    return { body: { ...body, fqdn, isAutoRegistered: false } as RecordSetBody & Body };
+  },
+};
+
+const isAddress = (text: string): boolean => !text.includes("/") && Address4.isValid(text);
+
+type LinkBody = {
+  location: string;
+  virtualNetwork?: Ref;
+  registrationEnabled?: boolean;
+};
+
+/** No spaces, parentheses or colons, and no digit first (azure-rest-api-specs #11748). */
+const dnsTagName = /^[A-Za-z_][\w.-]*$/;
+
+const nameOfZone = (link: string): string => parseId(parseId(link)!.parent)!.name;
+
+export const virtualNetworkLink: ResourceType<LinkBody> = {
+  token: "azure-native:privatedns:VirtualNetworkLink",
+  type: "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
+  isGlobal: true,
+  tagName: dnsTagName,
+  required: ["virtualNetwork.id"],
+  name: networkName,
+
+  references: ({ virtualNetwork }, id) => referencesTo(id, [virtualNetwork]),
+
+  accept({ id, body, old }, view) {
+    const network = keyOf(body.virtualNetwork?.id ?? "");
+    if (old && keyOf(old.body.virtualNetwork?.id ?? "") !== network) {
+      throw invalidParameter(
+        `The virtual network of link '${id.name}' cannot be changed once it is created.`,
+        "virtualNetwork",
+      );
+    }
+    const others = view
+      .ofType(virtualNetworkLink.type)
+      .filter(
+        (one) =>
+          keyOf(one.id) !== id.key &&
+          keyOf((one.body as LinkBody).virtualNetwork?.id ?? "") === network,
+      );
+    const zone = nameOfZone(id.id);
+    const same = others.find((one) => nameOfZone(one.id).toLowerCase() === zone.toLowerCase());
+    if (same !== undefined) {
+      throw badRequest(
+        "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual network " +
+          `with '${nameOfZone(same.id)}' and '${zone}' zones.`,
+      );
+    }
+    return {
+      body: {
+        registrationEnabled: false,
+        resolutionPolicy: "Default",
+        ...body,
+        virtualNetworkLinkState: "Completed",
+      } as LinkBody,
+    };
+  },
+};
 
 type ZoneBody = { location: string };
 

@@ -1,7 +1,80 @@
-import { AzureError, conflict, propertyChangeNotAllowed, refuse } from "../azure-error";
-import { View } from "../resources/resource";
+import {
+  AzureError,
+  conflict,
+  methodNotAllowed,
+  propertyChangeNotAllowed,
+  refuse,
+} from "../azure-error";
+import { parseId } from "../resources/ids";
+import { Resource, View } from "../resources/resource";
 import { ResourceType } from "./resource-type";
-import { blobServiceOf } from "./storage/blob-service";
+
+export type BlobContainerBody = {
+  publicAccess?: string;
+  metadata?: Record<string, string>;
+  lastModifiedTime?: string;
+};
+
+export const blobContainerType = "Microsoft.Storage/storageAccounts/blobServices/containers";
+
+export const blobContainer: ResourceType<BlobContainerBody> = {
+  token: "azure-native:storage:BlobContainer",
+  type: blobContainerType,
+  isStateless: true,
+  name: /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/,
+
+  accept({ id, body, now }, view) {
+    const publicAccess = body.publicAccess ?? "None";
+    const account = view.find(parseId(id.parent)!.parent)!.body as StorageAccountBody;
+    if (publicAccess !== "None" && !account.allowBlobPublicAccess) {
+      throw conflict(
+        "PublicAccessNotPermitted",
+        "Public access is not permitted on this storage account.",
+      );
+    }
+    const filled = {
+      defaultEncryptionScope: "$account-encryption-key",
+      denyEncryptionScopeOverride: false,
+      hasImmutabilityPolicy: false,
+      hasLegalHold: false,
+      leaseState: "Available",
+      leaseStatus: "Unlocked",
+      ...body,
+      publicAccess,
+      lastModifiedTime: now.toISOString(),
+    };
+    return { body: filled };
+  },
+
+  notFound: () =>
+    new AzureError(404, "ContainerNotFound", "The specified container does not exist."),
+};
+
+const type = "Microsoft.Storage/storageAccounts/blobServices";
+
+/** The part of an account that its containers are in. It comes and goes with the account. */
+const blobServiceOf = (account: string, now: Date): Resource => ({
+  id: `${account}/blobServices/default`,
+  type,
+  body: {
+    cors: { corsRules: [] },
+    deleteRetentionPolicy: { enabled: false },
+    provisioningState: "Succeeded",
+  },
+  hidden: {},
+  changed: now.toISOString(),
+});
+
+export const blobService: ResourceType = {
+  token: "azure-native:storage:BlobServiceProperties",
+  type,
+  isStateless: true,
+  name: /^default$/,
+  accept: ({ body }) => ({ body: { cors: { corsRules: [] }, ...body } }),
+  mayDelete() {
+    throw methodNotAllowed("DELETE", type);
+  },
+};
 
 export type StorageAccountBody = {
   location: string;

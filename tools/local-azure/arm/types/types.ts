@@ -1,38 +1,27 @@
 import { ResourceType } from "./resource-type";
-import { federatedIdentityCredential } from "./authorization/managed-identity";
+import {
+  federatedIdentityCredential,
+  userAssignedIdentity,
+} from "./authorization/managed-identity";
 import { managementLock } from "./authorization/management-lock";
-import { policyAssignment } from "./authorization/policy-assignment";
-import { policyDefinition } from "./authorization/policy-definition";
-import { policyExemption } from "./authorization/policy-exemption";
-import { roleAssignment } from "./authorization/role-assignment";
-import { roleDefinition } from "./authorization/role";
-import { userAssignedIdentity } from "./authorization/user-assigned-identity";
-import { disk } from "./compute/disk";
-import { diskEncryptionSet } from "./compute/disk-encryption-set";
-import { gallery } from "./compute/gallery";
-import { galleryImage } from "./compute/gallery-image";
+import { policyAssignment, policyDefinition, policyExemption } from "./authorization/policy";
+import { roleAssignment, roleDefinition } from "./authorization/role";
+import { disk, diskEncryptionSet, snapshot } from "./compute/disk";
+import { gallery, galleryImage } from "./compute/gallery";
 import { galleryImageVersion } from "./compute/gallery-image-version";
-import { snapshot } from "./compute/snapshot";
 import { virtualMachine } from "./compute/virtual-machine";
 import { virtualMachineExtension } from "./compute/virtual-machine-extension";
 import { registry } from "./containerregistry/registry";
 import { loadBalancer } from "./network/load-balancer";
 import { natGateway } from "./network/nat-gateway";
 import { networkInterface } from "./network/network-interface";
-import { networkSecurityGroup } from "./network/network-security-group";
+import { networkSecurityGroup, securityRule } from "./network/network-security-group";
 import { publicIpAddress } from "./network/public-ip-address";
 import { routeTable } from "./network/route-table";
-import { securityRule } from "./network/security-rule";
-import { subnet } from "./network/subnet";
-import { virtualNetwork } from "./network/virtual-network";
-import { virtualNetworkPeering } from "./network/virtual-network-peering";
-import { privateRecordSet } from "./privatedns/private-record-set";
-import { privateZone } from "./private-dns";
-import { virtualNetworkLink } from "./privatedns/virtual-network-link";
+import { subnet, virtualNetwork, virtualNetworkPeering } from "./network/virtual-network";
+import { privateRecordSet, privateZone, virtualNetworkLink } from "./private-dns";
 import { resourceGroup } from "./resource-group";
-import { blobContainer } from "./storage/blob-container";
-import { blobService } from "./storage/blob-service";
-import { storageAccount } from "./storage";
+import { blobContainer, blobService, storageAccount } from "./storage";
 import { ArmId, parseId } from "../resources/ids";
 
 /** Every type that the local Azure supports. */

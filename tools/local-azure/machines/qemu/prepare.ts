@@ -12,8 +12,7 @@ import { holderOf, tryLock } from "../../../shared/lock";
 import { UserError } from "../../../shared/user-error";
 import { prepareBaseImage, prepareSystem } from "./image/base-image";
 import type { HostSettings } from "./host";
-import { kvmProblem } from "./hypervisor";
-import { prepareQemu } from "./image/qemu-package";
+import { kvmProblem, prepareQemu } from "./hypervisor";
 
 /** Makes sure that real machines can be made here at all, before anything is built for them. */
 export async function prepareHost({ progress, signal }: InstallOptions): Promise<void> {

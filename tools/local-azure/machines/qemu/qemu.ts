@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parsePayload } from "../../../../components/machine/payload";
 import { messageOf } from "../../../shared/user-error";
 import type { View } from "../../arm/resources/resource";
-import { authorityFile } from "../../arm/rest/certificate";
+import { authorityFile } from "../../arm/rest/listener";
 import type { Address } from "../../daemon/attachment";
 import type {
   PowerAction,
@@ -18,7 +18,7 @@ import type {
 import { administratorOf, SimulatedCloudProvider } from "./simulated-cloud-provider";
 import { Fabric } from "./network/fabric";
 import { Guest } from "./guest/guest";
-import { leadToResourceManager } from "./guest/resource-manager";
+import { leadToResourceManager } from "./guest/agent";
 import type { Host, HostSettings } from "./host";
 import { Namespaces } from "./network/namespaces";
 import { type Plug, plugOf } from "./network/network-view";

@@ -6,8 +6,7 @@ import { writeWhole } from "../../../shared/files";
 import type { Address } from "../../daemon/attachment";
 import type { VirtualMachine } from "../machines";
 import { Api, ApiError, type ApiUser, type Body } from "../simulated/api";
-import { Poller } from "../simulated/cluster/poller";
-import { reconcileNode } from "../simulated/nodes/cloud-provider";
+import { Poller, reconcileNode } from "../simulated/nodes/cloud-provider";
 import type { Payload } from "../../../../components/machine/payload";
 import { certificateRequest, newPrivateKey, signed, signingKey } from "../../x509";
 

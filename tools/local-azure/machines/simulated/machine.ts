@@ -2,13 +2,15 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-import type { PayloadFile } from "../../../../components/kubeadm/payload-file";
-import { kubeletKeyPath } from "../../../../components/kubeadm/kubelet-certificate-paths";
-import { kubeletCertificatePath } from "../../../../components/kubeadm/kubelet-certificate-paths";
+import {
+  kubeletCertificatePath,
+  kubeletKeyPath,
+  type PayloadFile,
+} from "../../../../components/kubeadm/payload-file";
 import { writeWhole } from "../../../shared/files";
 import type { VirtualMachine } from "../machines";
 import type { ApiUser } from "./api";
-import type { KeyPair } from "./bootstrap/kubelet-certificate";
+import type { KeyPair } from "./control-plane/kubelet";
 
 /** What a machine has once it is a member of a cluster. */
 export interface Joined {

@@ -15,14 +15,11 @@ import {
 } from "../protocol/protocol";
 import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
-import { Resolve } from "./api/client";
+import { Reachability, Resolve } from "./api";
 import { kindOfType, marked, partsOfId, stateOf, text } from "./objects";
-import { Context, created, managerOf, previewed, relinquished, updated } from "./apply";
-import { checkConfig, checked, diffConfig } from "./check";
+import { Context, created, explained, managerOf, previewed, relinquished, updated } from "./apply";
+import { checkConfig, checked, diffConfig, difference, pruned } from "./check";
 import { deleted } from "./operations/delete";
-import { difference, pruned } from "./operations/diff";
-import { explained } from "./operations/errors";
-import { Reachability } from "./api";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),

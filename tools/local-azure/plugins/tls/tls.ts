@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 
-import { changesBetween } from "../protocol/changes";
 import {
+  changesBetween,
   CheckRequest,
   CheckResult,
   DiffResult,

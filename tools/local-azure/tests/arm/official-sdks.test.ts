@@ -6,7 +6,7 @@ import type { VirtualMachine } from "@azure/arm-compute";
 import type { Subnet } from "@azure/arm-network";
 
 import { account } from "../../arm/resources/ids";
-import { certificateIn } from "../../arm/rest/certificate";
+import { certificateIn } from "../../arm/rest/listener";
 import { serveRest } from "../../arm/rest/rest";
 import { createResources, newArm } from "../support/arm/fixture";
 import { all, type Clients, clientsOf, soon } from "../support/arm/clients";

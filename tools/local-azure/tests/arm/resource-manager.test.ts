@@ -3,9 +3,9 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { UserError } from "../../../shared/user-error";
 import { ConnectionLost } from "../../arm/azure-error";
 import { Durations } from "../../arm/durations";
-import { Faults } from "../../arm/faults/faults";
+import { Faults } from "../../arm/faults";
 import { ResourceManager } from "../../arm/resource-manager";
-import { StateFile } from "../../arm/resources/state-file";
+import { StateFile } from "../../arm/resources/inventory";
 import {
   createResources,
   ManualClock,

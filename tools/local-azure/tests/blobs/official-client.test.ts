@@ -1,4 +1,4 @@
-import { listOf } from "../../blobs/list";
+import { listOf } from "../../blobs/blob-service";
 import { withBlobs } from "../support/arm/blobs";
 import { all } from "../support/arm/clients";
 import { roleDefinition, storage, subscription, valid } from "../support/arm/valid-resources";

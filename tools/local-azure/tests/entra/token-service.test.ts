@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { WorkloadIdentityCredential } from "@azure/identity";
 
 import { account } from "../../arm/resources/ids";
-import { certificateIn } from "../../arm/rest/certificate";
+import { certificateIn } from "../../arm/rest/listener";
 import { TokenService } from "../../entra";
 import { claimsOf } from "../../machines/identity-token";
 import { newArm } from "../support/arm/fixture";

@@ -1,9 +1,9 @@
-import { type Fault, Faults } from "../../arm/faults/faults";
+import { type Fault, Faults } from "../../arm/faults";
 import { Unready } from "../../plugins/protocol/failures";
 import { type Properties, unknown } from "../../plugins/protocol/values";
 import { AzureNative, withRetries } from "../../provider/operations";
 import { createResources, ManualClock, newArm, refusedBy } from "../support/arm/fixture";
-import { inputsOf, subject, type } from "../support/arm/provider-requests";
+import { inputsOf, subject, type } from "../support/arm/clients";
 import { compute, group, type Kind, valid } from "../support/arm/valid-resources";
 
 const tokens = {

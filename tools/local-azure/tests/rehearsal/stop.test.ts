@@ -12,8 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import type { Attachment } from "../../daemon/attachment";
-import { endEarlierRun } from "../../rehearsal/earlier-run";
-import { Rehearsal } from "../../rehearsal/rehearsal";
+import { endEarlierRun, Rehearsal } from "../../rehearsal/rehearsal";
 import { stop } from "../../rehearsal/stop";
 import { lockFolder, takeFolder } from "../../rehearsal/state-folder";
 import { checkout, loadTypeScript } from "../../../shared/checkout";

@@ -1,4 +1,158 @@
-import type { Body } from "../../resources/resource";
+import { AzureError, refuse } from "../../azure-error";
+import { checkCondition, checkExpression } from "../../policy/rule";
+import { isWithin, keyOf, parseId } from "../../resources/ids";
+import { type Body, View } from "../../resources/resource";
+import { ResourceType } from "../resource-type";
+
+export type PolicyAssignmentBody = {
+  readonly displayName?: string;
+  readonly policyDefinitionId: string;
+  readonly parameters?: Readonly<Record<string, { readonly value: unknown }>>;
+  readonly notScopes?: readonly string[];
+  /** DoNotEnforce: only what Azure reports changes by it. */
+  readonly enforcementMode?: string;
+  /** What is said to whoever it refuses something. */
+  readonly nonComplianceMessages?: readonly { readonly message: string }[];
+};
+
+export const policyAssignmentType = "Microsoft.Authorization/policyAssignments";
+
+export const policyAssignment: ResourceType<PolicyAssignmentBody> = {
+  token: "azure-native:authorization:PolicyAssignment",
+  type: policyAssignmentType,
+  isStateless: true,
+  // Needed by effects that the local Azure does not know.
+  readOnly: ["location"],
+  required: ["policyDefinitionId"],
+  name: /^[^<>*%&:\\?.+/]{1,128}$/,
+
+  accept({ id, body }, view) {
+    const { policyDefinitionId, enforcementMode = "Default" } = body;
+    const definition = definitionOf(policyDefinitionId, view);
+    if (definition === undefined) {
+      throw new AzureError(
+        404,
+        "PolicyDefinitionNotFound",
+        `The policy definition '${policyDefinitionId}' could not be found.`,
+      );
+    }
+    const { parameters: known = {} } = definition;
+    const given = body.parameters ?? {};
+    const unknown = Object.keys(given).filter((name) => !(name in known));
+    const missing = Object.entries(known)
+      .filter(([name, { defaultValue }]) => defaultValue === undefined && !(name in given))
+      .map(([name]) => name);
+    if (unknown.length > 0) {
+      throw refuse(
+        "UndefinedPolicyParameter",
+        `The policy assignment '${id.name}' has defined parameters '${unknown.join(",")}' which are not defined in the policy definition '${policyDefinitionId}'.`,
+      );
+    }
+    if (missing.length > 0) {
+      throw refuse(
+        "MissingPolicyParameter",
+        `The policy assignment '${id.name}' is missing the parameter(s) '${missing.join(",")}' as defined in the policy definition '${policyDefinitionId}'.`,
+      );
+    }
+    for (const [name, { value }] of Object.entries(given)) {
+      const allowed = known[name]!.allowedValues;
+      if (allowed === undefined || allowed.includes(value)) continue;
+      throw refuse(
+        "PolicyParameterValueNotAllowed",
+        `The value '${String(value)}' is not allowed for policy parameter '${name}' in policy definition '${policyDefinitionId}'. ` +
+          `The allowed values are '${allowed.join(", ")}'.`,
+      );
+    }
+    return { body: { ...body, enforcementMode } };
+  },
+};
+
+export const policyDefinition: ResourceType<PolicyDefinitionBody> = {
+  token: "azure-native:authorization:PolicyDefinition",
+  type: "Microsoft.Authorization/policyDefinitions",
+  isStateless: true,
+  required: ["policyRule.if", "policyRule.then.effect"],
+  name: /^[^<>*%&:\\?.+/]{1,128}$/,
+
+  accept({ id, body }) {
+    const { policyRule, mode = "Indexed" } = body;
+    try {
+      if (!/^(all|indexed)$/i.test(mode)) throw new Error(`its mode is '${mode}'`);
+      checkCondition(policyRule.if);
+      checkExpression(policyRule.then.effect);
+      if (!/^(\[.*\]|audit|deny|disabled)$/i.test(policyRule.then.effect)) {
+        throw new Error("the local Azure knows the effects audit, deny and disabled");
+      }
+    } catch (error) {
+      throw refuse(
+        "InvalidPolicyRule",
+        `Failed to parse policy rule: '${(error as Error).message}'. (${id.name})`,
+      );
+    }
+    return { body: { ...body, mode } };
+  },
+};
+
+/** A definition of the subscription, or one that every tenant has. */
+export function definitionOf(id: string, view: View): PolicyDefinitionBody | undefined {
+  const [, builtIn = ""] =
+    /^\/providers\/Microsoft\.Authorization\/policyDefinitions\/([^/]+)$/i.exec(id) ?? [];
+  return (
+    builtInPolicies[builtIn.toLowerCase()] ??
+    (view.find(id)?.body as PolicyDefinitionBody | undefined)
+  );
+}
+
+type PolicyExemptionBody = {
+  readonly policyAssignmentId: string;
+  readonly exemptionCategory: string;
+  /** ISO 8601; without it, it holds until it is deleted. */
+  readonly expiresOn?: string;
+};
+
+const type = "Microsoft.Authorization/policyExemptions";
+
+export const policyExemption: ResourceType<PolicyExemptionBody> = {
+  token: "azure-native:authorization:PolicyExemption",
+  type,
+  isStateless: true,
+
+  accept({ id, body }, view) {
+    const { policyAssignmentId, exemptionCategory } = body;
+    const assignment = view.find(policyAssignmentId);
+    if (assignment === undefined) {
+      throw new AzureError(
+        404,
+        "PolicyAssignmentNotFound",
+        `The policy assignment '${policyAssignmentId}' is not found.`,
+      );
+    }
+    if (!/^(Mitigated|Waiver)$/i.test(exemptionCategory)) {
+      throw refuse(
+        "InvalidPolicyExemption",
+        `The policy exemption '${id.name}' has the category '${exemptionCategory}'.`,
+      );
+    }
+    if (!isWithin(id.parent, parseId(assignment.id)!.parent)) {
+      throw refuse(
+        "InvalidPolicyExemption",
+        `The policy exemption '${id.name}' is not within the scope of the policy assignment '${policyAssignmentId}'.`,
+      );
+    }
+    return { body };
+  },
+};
+
+/** Whether what an assignment denies is allowed at a scope all the same. */
+export const isExempt = (scope: string, assignmentId: string, view: View, now: Date): boolean =>
+  view.ofType(type).some(({ id, body }) => {
+    const { policyAssignmentId, expiresOn } = body as PolicyExemptionBody;
+    return (
+      keyOf(policyAssignmentId) === keyOf(assignmentId) &&
+      isWithin(scope, parseId(id)!.parent) &&
+      (expiresOn === undefined || Date.parse(expiresOn) > now.getTime())
+    );
+  });
 
 export type PolicyDefinitionBody = {
   readonly displayName?: string;
@@ -27,7 +181,7 @@ const deny = { effect: "deny" };
  *
  * @see https://learn.microsoft.com/azure/governance/policy/samples/built-in-policies
  */
-export const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
+const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
   "871b6d14-10aa-478d-b590-94f262ecfa99": {
     displayName: "Require a tag on resources",
     mode: "Indexed",

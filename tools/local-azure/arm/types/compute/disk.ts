@@ -2,16 +2,105 @@ import { randomUUID } from "node:crypto";
 
 import {
   AzureError,
+  badRequest,
   invalidParameter,
+  missingResource,
   operationNotAllowed,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
-import { Body, Resource, View } from "../../resources/resource";
+import { account, keyOf } from "../../resources/ids";
+import { Body, type Reference, Resource, View } from "../../resources/resource";
 import { hasDisks, isInEveryZone } from "../../subscription/offers";
 import { ResourceType, Right } from "../resource-type";
-import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
 import { powerOf } from "./power";
+
+export type DiskEncryptionSetBody = {
+  location: string;
+  identity?: { type?: string; principalId?: string; tenantId?: string };
+  activeKey?: { keyUrl?: string; sourceVault?: { id?: string } };
+  encryptionType?: string;
+  rotationToLatestKeyVersionEnabled?: boolean;
+};
+
+export const setType = "Microsoft.Compute/diskEncryptionSets";
+
+const customerKey = "EncryptionAtRestWithCustomerKey";
+const confidential = "ConfidentialVmEncryptedWithCustomerKey";
+const encryptionTypes = [customerKey, "EncryptionAtRestWithPlatformAndCustomerKeys", confidential];
+
+/** A set whose key is taken on trust: there are no vaults here. */
+export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
+  token: "azure-native:compute:DiskEncryptionSet",
+  type: setType,
+  required: ["activeKey.keyUrl", "identity.type"],
+  patches: "inputs",
+  readOnly: ["identity.principalId", "identity.tenantId"],
+  name: /^[A-Za-z0-9_-]{1,80}$/,
+
+  accept({ body, old }) {
+    const { encryptionType = old?.body.encryptionType ?? customerKey, identity } = body;
+    if (!encryptionTypes.includes(encryptionType)) {
+      throw invalidParameter(
+        `The value '${encryptionType}' of parameter 'encryptionType' is not one of ${encryptionTypes.join(", ")}.`,
+        "encryptionType",
+      );
+    }
+    const hasOwn = identity?.type?.includes("SystemAssigned") === true;
+    return {
+      body: {
+        rotationToLatestKeyVersionEnabled: false,
+        ...body,
+        encryptionType,
+        identity: {
+          ...identity,
+          ...(hasOwn && {
+            principalId: old?.body.identity?.principalId ?? randomUUID(),
+            tenantId: account.tenantId,
+          }),
+        },
+      },
+    };
+  },
+
+  inUse: (id, [first]) =>
+    operationNotAllowed(`Disk encryption set ${id.split("/").at(-1)} is used by ${first!.owner}.`),
+};
+
+/** What a disk, a snapshot or a machine refers to by naming a set, which is in its region. */
+export const referenceToSet = (from: string, set: string | undefined): Reference[] =>
+  set === undefined
+    ? []
+    : [
+        {
+          ...{ from, owner: from, to: set },
+          missing: missingResource(set),
+        },
+      ];
+
+/** What whoever names a set has to have: azuredisk-csi-driver #2609, of machines openshift-docs #52550. */
+export const rightToSet = (set: string | undefined): Right[] =>
+  set === undefined ? [] : [{ action: `${setType}/read`, scope: set }];
+
+/** The encryption of a disk that names a set, whose type is the set's. */
+export function encryptionBy(
+  wanted: { readonly diskEncryptionSetId?: string; readonly type?: string } | undefined,
+  view: View,
+): { readonly diskEncryptionSetId?: string; readonly type: string } | undefined {
+  const { diskEncryptionSetId: id, type } = wanted ?? {};
+  const set = id === undefined ? undefined : view.find(id);
+  if (set === undefined) return type === undefined ? undefined : { ...wanted, type };
+  const { encryptionType = customerKey } = set.body as DiskEncryptionSetBody;
+  if (encryptionType === confidential) {
+    throw badRequest(`Disk encryption set ${id} is for confidential virtual machines.`);
+  }
+  if (type !== undefined && type !== encryptionType) {
+    throw invalidParameter(
+      `The encryption type ${type} is not that of the disk encryption set ${id}, ${encryptionType}.`,
+      "encryption.type",
+    );
+  }
+  return { diskEncryptionSetId: id, type: encryptionType };
+}
 
 export type DiskBody = {
   location: string;
@@ -122,7 +211,7 @@ function checkEncryptionChange(
  * To copy a disk or a snapshot is to read it, which Azure calls the same for both (Azure/OpenShift
  * #186, kubernetes #93020).
  */
-export function rightsToDisks({
+function rightsToDisks({
   creationData,
   encryption,
 }: Pick<DiskBody, "creationData" | "encryption">): Right[] {
@@ -135,7 +224,7 @@ export function rightsToDisks({
 }
 
 /** What a new disk or snapshot is copied from. Once it is made, its source may go. */
-export function sourceOf(
+function sourceOf(
   { sourceResourceId: id }: { readonly sourceResourceId?: string },
   isNew: boolean,
   view: View,
@@ -153,3 +242,49 @@ export function detach(disk: Resource): void {
   const { managedBy: _, ...body } = disk.body;
   disk.body = { ...body, diskState: "Unattached" };
 }
+
+type SnapshotBody = {
+  location: string;
+  sku?: { name?: string; tier?: string };
+  creationData: { createOption?: string; sourceResourceId?: string };
+  diskSizeGB?: number;
+  encryption?: { diskEncryptionSetId?: string; type?: string };
+  timeCreated?: string;
+  uniqueId?: string;
+};
+
+export const snapshot: ResourceType<SnapshotBody> = {
+  token: "azure-native:compute:Snapshot",
+  type: "Microsoft.Compute/snapshots",
+  required: ["creationData.createOption"],
+  patches: "inputs",
+  name: /^[A-Za-z0-9_.-]{1,80}$/,
+  linkedRights: rightsToDisks,
+
+  references: ({ encryption }, id) => referenceToSet(id, encryption?.diskEncryptionSetId),
+
+  accept({ body, old, now }, view) {
+    const { sourceResourceId } = body.creationData;
+    if (old && old.body.creationData.sourceResourceId !== sourceResourceId) {
+      throw propertyChangeNotAllowed("creationData.sourceResourceId");
+    }
+    const source = sourceOf(body.creationData, old === undefined, view);
+    const size = old?.body.diskSizeGB ?? source?.diskSizeGB;
+    const filled = {
+      incremental: false,
+      networkAccessPolicy: "AllowAll",
+      publicNetworkAccess: "Enabled",
+      ...body,
+      sku: { tier: "Standard", ...body.sku, name: body.sku?.name ?? "Standard_LRS" },
+      // A snapshot has the encryption of its disk.
+      encryption: encryptionBy(body.encryption, view) ?? old?.body.encryption ?? source?.encryption,
+      diskSizeGB: size,
+      diskSizeBytes: (size ?? 0) * 1024 ** 3,
+      completionPercent: 100,
+      diskState: "Unattached",
+      timeCreated: old?.body.timeCreated ?? now.toISOString(),
+      uniqueId: old?.body.uniqueId ?? randomUUID(),
+    };
+    return { body: filled };
+  },
+};

@@ -13,9 +13,13 @@ import { keyOf, parseId } from "../../resources/ids";
 import type { Resource, View } from "../../resources/resource";
 import { checkedLocation, displayName, normalLocation } from "../../subscription/regions";
 import type { ResourceType } from "../resource-type";
-import { type VersionBody, versionType } from "./gallery";
-import { type DefinitionBody, featureOf } from "./gallery-image";
-import { marketplaceGb } from "./machine-image";
+import {
+  type DefinitionBody,
+  featureOf,
+  marketplaceGb,
+  type VersionBody,
+  versionType,
+} from "./gallery";
 import { isGeneralized } from "./power";
 import { isMachine, machineOf } from "./virtual-machine";
 import type { MachineBody } from "./virtual-machine-validation";

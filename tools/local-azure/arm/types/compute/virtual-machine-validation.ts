@@ -11,10 +11,11 @@ import {
 } from "../../azure-error";
 import { ArmId, keyOf } from "../../resources/ids";
 import { Resource, View } from "../../resources/resource";
-import { isRegistered } from "../../subscription/features";
-import { diskControllersOf, type ImageReference } from "../../subscription/images";
+import { isRegistered } from "../../subscription/providers";
 import {
+  diskControllersOf,
   findSize,
+  type ImageReference,
   isInEveryZone,
   isOffered,
   mostDataDisks,
@@ -23,7 +24,7 @@ import {
 import { NetworkInterfaceBody } from "../network/network-interface";
 import { PublicIpBody } from "../network/public-ip-address";
 import { DiskBody } from "./disk";
-import { imageOf, type MachineImage, marketplaceGb } from "./machine-image";
+import { imageOf, type MachineImage, marketplaceGb } from "./gallery";
 import { powerOf } from "./power";
 
 interface MachineDisk {

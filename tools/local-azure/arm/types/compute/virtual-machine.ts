@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 
 import { VirtualMachine } from "../../../machines/machines";
 import { AzureError, missingResource, OperationFailed, refuse } from "../../azure-error";
-import { ArmId, keyOf, parseId } from "../../resources/ids";
+import { account, ArmId, keyOf, parseId } from "../../resources/ids";
 import {
   Body,
   Ledger,
@@ -11,22 +11,28 @@ import {
   View,
   withoutUndefined,
 } from "../../resources/resource";
-import { Accepted, Put, ResourceType } from "../resource-type";
-import { imageName } from "../../subscription/images";
-import { imageOf, marketplaceGb, rightToImage } from "./machine-image";
-import { checkNotGeneralized, powerOf } from "./power";
-import { checkEphemeralDisk } from "./ephemeral-disk";
-import { checkSpot, spotDefaults } from "./spot";
+import { imageName } from "../../subscription/offers";
 import { checkNotReserved, NetworkInterfaceBody, reserve } from "../network/network-interface";
-import { attach, detach, diskType, withPlatformKey } from "./disk";
-import { encryptionBy, referenceToSet, rightToSet } from "./disk-encryption-set";
-import { identitiesOf, patchedIdentity, shownIdentity } from "./machine-identity";
+import { Accepted, Put, ResourceType } from "../resource-type";
+import {
+  attach,
+  detach,
+  diskType,
+  encryptionBy,
+  referenceToSet,
+  rightToSet,
+  withPlatformKey,
+} from "./disk";
+import { checkEphemeralDisk } from "./ephemeral-disk";
+import { imageOf, marketplaceGb, rightToImage } from "./gallery";
+import { checkNotGeneralized, powerOf } from "./power";
+import { checkSpot, spotDefaults } from "./spot";
 import {
   checkDataDisks,
   checkEncryptionAtHost,
+  checkHardware,
   checkMachine,
   checkMachineChange,
-  checkHardware,
   checkNics,
   MachineBody,
   nicsOf,
@@ -314,3 +320,63 @@ function releaseDisks({ storageProfile }: MachineBody, ledger: Ledger): void {
     else detach(disk);
   }
 }
+
+type Identity = NonNullable<MachineBody["identity"]>;
+
+const isSystemAssigned = ({ type = "" }: Identity): boolean => /SystemAssigned/i.test(type);
+const isUserAssigned = ({ type = "" }: Identity): boolean => /UserAssigned/i.test(type);
+
+/** The SDK sends a list of ids; Azure returns a map from id to principal and client id. */
+function identitiesOf({ identity }: MachineBody): string[] {
+  const identities = identity?.userAssignedIdentities ?? [];
+  return Array.isArray(identities) ? identities : Object.keys(identities);
+}
+
+/** An identity as Azure shows it; its own of the machine has the same principal for ever. */
+function shownIdentity(id: string, body: MachineBody, view: View): Identity | undefined {
+  const { identity } = body;
+  if (identity === undefined || identity.type === "None") return undefined;
+  const ids = identitiesOf(body);
+  return withoutUndefined({
+    type: identity.type,
+    ...(isSystemAssigned(identity) && {
+      principalId: principalOf(id),
+      tenantId: account.tenantId,
+    }),
+    userAssignedIdentities: ids.length === 0 ? undefined : identityMap(ids, view),
+  });
+}
+
+/**
+ * What a PATCH makes of an identity: user-assigned ones are added to those that the machine has, null
+ * takes one away, and a type without `UserAssigned` takes all away.
+ */
+function patchedIdentity(before: MachineBody, sent: Identity): Identity {
+  if (!isUserAssigned(sent)) return { type: sent.type };
+  const given = sent.userAssignedIdentities ?? {};
+  const changes = Array.isArray(given)
+    ? given.map((id) => [id, {}] as const)
+    : Object.entries(given);
+  const isNamed = (id: string) => changes.some(([other]) => keyOf(other) === keyOf(id));
+  return {
+    type: sent.type,
+    userAssignedIdentities: [
+      ...identitiesOf(before).filter((id) => !isNamed(id)),
+      ...changes.filter(([, value]) => value !== null).map(([id]) => id),
+    ],
+  };
+}
+
+const identityMap = (ids: readonly string[], view: View): Record<string, object> =>
+  Object.fromEntries(
+    ids.map((id) => {
+      const { principalId, clientId } = view.find(id)?.body ?? {};
+      return [id, { principalId, clientId }];
+    }),
+  );
+
+const principalOf = (id: string): string =>
+  createHash("sha256")
+    .update(keyOf(id))
+    .digest("hex")
+    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-4$3-8$4-$5");

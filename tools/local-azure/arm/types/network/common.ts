@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { keyOf } from "../../resources/ids";
 import { Body, Ledger, pick, Reference, Resource, View } from "../../resources/resource";
-import { ResourceType } from "../resource-type";
-import { schemaOf } from "../schema";
+import { ResourceType, schemaOf } from "../resource-type";
 
 export type Ref = { id?: string };
 

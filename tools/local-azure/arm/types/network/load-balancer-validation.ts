@@ -4,7 +4,7 @@ import { View } from "../../resources/resource";
 import { checkZones, checkZonesUnchanged } from "../../subscription/regions";
 import { SubResource, Ref } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
-import { assignAddress } from "./subnet";
+import { assignAddress } from "./virtual-network";
 
 export type Frontend = SubResource & {
   publicIPAddress?: Ref;

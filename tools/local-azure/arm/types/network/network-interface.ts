@@ -6,7 +6,7 @@ import { Body, Resource } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 import { guidOf, networkName, referencesTo, SubResource, Ref, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
-import { assignAddress } from "./subnet";
+import { assignAddress } from "./virtual-network";
 
 type IpConfiguration = SubResource & {
   subnet?: Ref;

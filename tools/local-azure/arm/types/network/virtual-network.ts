@@ -1,17 +1,261 @@
+import { refuse, subResourceNotFound } from "../../azure-error";
+import { keyOf, parseId } from "../../resources/ids";
+import { Body, View, withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { parseRange, Range } from "./addresses";
-import { ChildList, guidOf } from "./common";
-import {
-  checkApart,
-  checkChange,
-  checkFits,
-  checkSubnetUnused,
-  completeSubnet,
-  subnet,
-  SubnetBody,
-  subnetRanges,
-} from "./subnet";
-import { peeringsOf } from "./virtual-network-peering";
+import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
+import { ChildList, guidOf, networkName, Ref, referencesTo } from "./common";
+
+export type SubnetBody = {
+  addressPrefix?: string;
+  addressPrefixes?: string[];
+  networkSecurityGroup?: Ref;
+  routeTable?: Ref;
+  natGateway?: Ref;
+  defaultOutboundAccess?: boolean;
+  delegations?: unknown[];
+};
+
+export const subnet: ResourceType<SubnetBody> = {
+  token: "azure-native:network:Subnet",
+  type: "Microsoft.Network/virtualNetworks/subnets",
+  nested: ["delegations[]"],
+  name: networkName,
+  lock: ({ parent }) => parent,
+  notFound: subResourceNotFound,
+
+  references: ({ networkSecurityGroup, routeTable, natGateway }, id) =>
+    referencesTo(id, [networkSecurityGroup, routeTable, natGateway]),
+
+  accept({ id, body, old }, view) {
+    const ranges = subnetRanges(body, id.id);
+    const network = view.find(id.parent);
+    const virtualNetworkName = id.names[0]!;
+    const space = (network?.body["addressSpace"] as { addressPrefixes: string[] }).addressPrefixes;
+    checkFits(
+      id.name,
+      ranges,
+      space.map((prefix) => parseRange(prefix, id.parent)),
+      virtualNetworkName,
+    );
+    const siblings = view
+      .children(id.parent, subnet.type)
+      .filter((sibling) => keyOf(sibling.id) !== id.key);
+    const taken = siblings.flatMap((sibling) => subnetRanges(sibling.body, sibling.id));
+    checkApart(id.name, ranges, taken, virtualNetworkName);
+    if (old) checkChange(body, old.body, id.id, view);
+    return { body: completeSubnet(body) };
+  },
+
+  shown: ({ id }, view) => withoutUndefined({ ipConfigurations: usersOf(id, view) }),
+
+  mayDelete: ({ id }, view) => checkSubnetUnused(id, view),
+};
+
+/** Adds defaults. */
+const completeSubnet = (body: SubnetBody): SubnetBody & Body => ({
+  delegations: [],
+  privateEndpointNetworkPolicies: "Disabled",
+  privateLinkServiceNetworkPolicies: "Enabled",
+  ...body,
+});
+
+export function subnetRanges({ addressPrefix, addressPrefixes }: SubnetBody, id: string): Range[] {
+  const prefixes = addressPrefixes ?? (addressPrefix === undefined ? [] : [addressPrefix]);
+  if (prefixes.length === 0) {
+    throw refuse(
+      "InvalidRequestFormat",
+      `Subnet ${id} has neither addressPrefix nor addressPrefixes.`,
+    );
+  }
+  return prefixes.map((prefix) => parseRange(prefix, id));
+}
+
+function checkFits(
+  name: string,
+  ranges: readonly Range[],
+  space: readonly Range[],
+  network: string,
+): void {
+  if (ranges.every((range) => space.some((outer) => within(range, outer)))) return;
+  throw refuse(
+    "NetcfgSubnetRangeOutsideVnet",
+    `Subnet '${name}' is not valid because its IP address range is outside the IP address range of virtual network '${network}'.`,
+  );
+}
+
+function checkApart(
+  name: string,
+  ranges: readonly Range[],
+  taken: readonly Range[],
+  network: string,
+): void {
+  if (!taken.some((other) => ranges.some((range) => overlap(range, other)))) return;
+  throw refuse(
+    "NetcfgSubnetRangesOverlap",
+    `Subnet '${name}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network '${network}'.`,
+  );
+}
+
+function usersOf(id: string, view: View): Ref[] | undefined {
+  const users = view.referrers(id);
+  return users.length === 0 ? undefined : users.map(({ from }) => ({ id: from }));
+}
+
+function checkSubnetUnused(id: string, view: View): void {
+  const users = usersOf(id, view);
+  if (users === undefined) return;
+  throw refuse(
+    "InUseSubnetCannotBeDeleted",
+    `Subnet ${id.split("/").at(-1)} is in use by ${users.map((user) => user.id).join(", ")} and cannot be deleted. ` +
+      "In order to delete the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
+  );
+}
+
+/** Address range and default outbound access can change only while the subnet is unused. */
+function checkChange(body: SubnetBody, old: SubnetBody, id: string, view: View): void {
+  const users = usersOf(id, view);
+  if (users === undefined) return;
+  const ranges = (one: SubnetBody) =>
+    subnetRanges(one, id)
+      .map(({ prefix }) => prefix)
+      .join();
+  if (ranges(body) !== ranges(old)) {
+    throw refuse(
+      "InUsePrefixCannotBeDeleted",
+      `IpPrefix ${ranges(old)} on Subnet ${id.split("/").at(-1)} has active allocations and cannot be deleted.`,
+    );
+  }
+  if ((body.defaultOutboundAccess ?? true) !== (old.defaultOutboundAccess ?? true)) {
+    throw refuse(
+      "SubnetDefaultOutboundAccessCannotBeChanged",
+      `Default outbound access of subnet ${id} cannot be changed while it is in use by ${users[0]?.id}.`,
+    );
+  }
+}
+
+interface Wanted {
+  readonly privateIPAddress?: string;
+  readonly privateIPAllocationMethod?: string;
+}
+
+/**
+ * The private IP address for one reference to a subnet: the requested static one, the previous one,
+ * or the lowest free one.
+ */
+export function assignAddress(
+  wanted: Wanted,
+  before: Wanted | undefined,
+  subnet: string,
+  from: string,
+  view: View,
+) {
+  const resource = view.find(subnet);
+  if (resource === undefined)
+    throw new Error(`the subnet ${subnet} of ${from} was not checked to exist`);
+  const ranges = subnetRanges(resource.body as SubnetBody, resource.id);
+  const holders = new Map<string, string>();
+  for (const { from: holder, address } of view.referrers(subnet)) {
+    if (address !== undefined && keyOf(holder) !== keyOf(from)) holders.set(address, holder);
+  }
+
+  const isStatic = wanted.privateIPAllocationMethod?.toLowerCase() === "static";
+  if (isStatic) {
+    const address = wanted.privateIPAddress ?? "";
+    checkStatic(address, ranges);
+    const holder = holders.get(address);
+    if (holder !== undefined) {
+      throw refuse(
+        "PrivateIPAddressIsAllocated",
+        `IP configuration ${from} is using the private IP address ${address} which is already allocated to resource ${holder}.`,
+      );
+    }
+    return { privateIPAddress: address, privateIPAllocationMethod: "Static" };
+  }
+  const address = before?.privateIPAddress ?? firstFree(ranges, new Set(holders.keys()));
+  if (address === undefined) {
+    const prefixes = ranges.map(({ prefix }) => prefix).join(",");
+    throw refuse(
+      "SubnetIsFull",
+      `Subnet ${resource.id.split("/").at(-1)} with address prefix ${prefixes} does not have enough capacity for 1 IP addresses.`,
+    );
+  }
+  return { privateIPAddress: address, privateIPAllocationMethod: "Dynamic" };
+}
+
+type PeeringBody = {
+  remoteVirtualNetwork: Ref;
+  allowVirtualNetworkAccess?: boolean;
+  allowForwardedTraffic?: boolean;
+};
+
+interface Network {
+  readonly addressSpace: { readonly addressPrefixes: readonly string[] };
+}
+
+const prefixesOf = (network: string, view: View): readonly string[] =>
+  (view.find(network)?.body as Network | undefined)?.addressSpace.addressPrefixes ?? [];
+
+/** One side of a peering: nothing passes until the other network has one that leads back. */
+export const virtualNetworkPeering: ResourceType<PeeringBody> = {
+  token: "azure-native:network:VirtualNetworkPeering",
+  type: "Microsoft.Network/virtualNetworks/virtualNetworkPeerings",
+  required: ["remoteVirtualNetwork.id"],
+  readOnly: [
+    "peeringState",
+    "peeringSyncLevel",
+    "remoteAddressSpace",
+    "remoteVirtualNetworkAddressSpace",
+  ],
+  name: networkName,
+  lock: ({ parent }) => parent,
+  notFound: subResourceNotFound,
+
+  accept({ id, body }, view) {
+    const remote = body.remoteVirtualNetwork.id ?? "";
+    if (view.find(remote) === undefined) {
+      throw refuse(
+        "RemoteVnetNotFound",
+        `Remote virtual network ${remote} of peering ${id.id} was not found.`,
+      );
+    }
+    const ranges = (network: string) =>
+      prefixesOf(network, view).map((prefix) => parseRange(prefix, network));
+    const both = ranges(id.parent).filter((one) =>
+      ranges(remote).some((other) => overlap(one, other)),
+    );
+    if (both.length > 0) {
+      throw refuse(
+        "VnetAddressSpacesOverlap",
+        `Cannot create or update peering ${id.id}. Virtual networks ${id.parent} and ${remote} cannot be peered because their address ` +
+          `spaces overlap. Overlapping address prefixes: ${both.map(({ prefix }) => prefix).join(", ")}`,
+      );
+    }
+    return { body: { allowVirtualNetworkAccess: true, allowForwardedTraffic: false, ...body } };
+  },
+
+  shown({ id, body }, view) {
+    const own = parseId(id)!.parent;
+    const remote = body.remoteVirtualNetwork.id ?? "";
+    const isAnswered = view
+      .children(remote, virtualNetworkPeering.type)
+      .some((one) => keyOf((one.body as PeeringBody).remoteVirtualNetwork.id ?? "") === keyOf(own));
+    const space = { addressPrefixes: prefixesOf(remote, view) };
+    return {
+      peeringState: isAnswered ? "Connected" : view.find(remote) ? "Initiated" : "Disconnected",
+      peeringSyncLevel: isAnswered ? "FullyInSync" : "RemoteNotInSync",
+      remoteAddressSpace: space,
+      remoteVirtualNetworkAddressSpace: space,
+    };
+  },
+};
+
+/** As the network itself has them. */
+const peeringsOf = (network: string, view: View): Body[] =>
+  view.children(network, virtualNetworkPeering.type).map((one) => ({
+    ...{ id: one.id, name: one.id.split("/").at(-1), type: virtualNetworkPeering.type },
+    ...one.body,
+    ...virtualNetworkPeering.shown?.(one as never, view),
+  }));
 
 type VirtualNetworkBody = {
   location: string;

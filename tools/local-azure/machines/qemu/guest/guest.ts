@@ -4,10 +4,19 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { writeWhole } from "../../../../shared/files";
 import type { ScriptResult, VirtualMachine } from "../../machines";
-import { Agent } from "./agent";
-import { argumentsOf, filesOf, type MachineFiles, ownDevices, ownBackends } from "./hardware";
-import { runCustomScript } from "./custom-script";
-import { captureDisk, capturedDisk, createDisk, seedFiles, writeSeed } from "./disk";
+import { Agent, runCustomScript } from "./agent";
+import {
+  argumentsOf,
+  capturedDisk,
+  captureDisk,
+  createDisk,
+  filesOf,
+  type MachineFiles,
+  ownBackends,
+  ownDevices,
+  seedFiles,
+  writeSeed,
+} from "./hardware";
 import type { Host } from "../host";
 import { qmpCommand } from "./json-lines";
 import type { Plug } from "../network/network-view";

@@ -2,12 +2,11 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { argumentsOf, filesOf, type Hardware } from "./hardware";
+import { argumentsOf, type Base, createDisk, filesOf, type Hardware } from "./hardware";
 import type { Accelerator, Qemu } from "../hypervisor";
 import { type BaseImage, digest } from "../image/base-image";
-import { run } from "../command";
+import { run } from "../process";
 import { waiting, waitsForItsOwn } from "../image/debian";
-import { type Base, createDisk } from "./disk";
 import { type Exchange, qmpSession } from "./json-lines";
 import type { Shape } from "../sizes";
 

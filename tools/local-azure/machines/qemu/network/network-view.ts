@@ -9,11 +9,9 @@ import type { Ref } from "../../../arm/types/network/common";
 import type { LoadBalancingRule, Probe } from "../../../arm/types/network/load-balancer-validation";
 import { macOf, type NetworkInterfaceBody } from "../../../arm/types/network/network-interface";
 import type { PublicIpBody } from "../../../arm/types/network/public-ip-address";
-import { type RuleBody, securityRule } from "../../../arm/types/network/security-rule";
-import { subnet, type SubnetBody } from "../../../arm/types/network/subnet";
-import { privateRecordSet } from "../../../arm/types/privatedns/private-record-set";
-import { privateZone } from "../../../arm/types/private-dns";
-import { virtualNetworkLink } from "../../../arm/types/privatedns/virtual-network-link";
+import { type RuleBody, securityRule } from "../../../arm/types/network/network-security-group";
+import { subnet, type SubnetBody } from "../../../arm/types/network/virtual-network";
+import { privateRecordSet, privateZone, virtualNetworkLink } from "../../../arm/types/private-dns";
 import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
 import type { MachineMetadata } from "./metadata";
 

@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import type { RuleBody } from "../../../arm/types/network/security-rule";
+import type { RuleBody } from "../../../arm/types/network/network-security-group";
 import type { Balanced, Subnet, VirtualNetwork } from "./network-view";
 
 /** The one address by which Azure's platform speaks with machines: probes, DNS, its agent. */

@@ -8,7 +8,7 @@ import {
 } from "../control-plane/kubeadm-command";
 import type { Joined, SimulatedMachine } from "../machine";
 import { controlPlaneMark, nodeOf, nodePath } from "../nodes/node";
-import { kubeletCertificate } from "./kubelet-certificate";
+import { kubeletCertificate } from "../control-plane/kubelet";
 import { discoveryFile, fileOf, initFile, joinFile } from "./payload";
 import type { Steps } from "./steps";
 import { bringSettings, noteSettings } from "./upgrade";

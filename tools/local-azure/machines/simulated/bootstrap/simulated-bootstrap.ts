@@ -12,7 +12,7 @@ import type { Joined, SimulatedMachine } from "../machine";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
 import { join, registerInitial } from "./join";
-import { isSignedBy, kubeletCertificate } from "./kubelet-certificate";
+import { isSignedBy, kubeletCertificate } from "../control-plane/kubelet";
 import {
   caFile,
   checkFirstBoot,

@@ -6,15 +6,13 @@ import type { PayloadFile } from "../../../../../components/kubeadm/payload-file
 import { writeWhole } from "../../../../shared/files";
 import type { ServicePorts, VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
-import { freePorts, type Ports } from "../control-plane/ports";
-import { Poller } from "./poller";
+import { components, freePorts, type Ports } from "../control-plane/static-pods";
+import { Poller, reconcileCloudProvider } from "../nodes/cloud-provider";
 import { Api, type Body, strategicPatch, unlessStatus } from "../api";
 import { findSize } from "../../../arm/subscription/offers";
-import { reconcileCloudProvider } from "../nodes/cloud-provider";
 import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { Etcd } from "../control-plane/etcd";
 import type { KubeletCertificates } from "../control-plane/kubelet";
-import { components } from "../control-plane/static-pods";
 import { reconcileDisks } from "../nodes/disks";
 import { reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
@@ -22,12 +20,16 @@ import { PodProcesses } from "../nodes/pod-processes";
 import {
   type Ended,
   etcdVersionIn,
+  isUnhealthy,
+  type Member,
+  type MemberComponent,
+  Members,
+  peerProblems,
   type PodResult,
   runEtcdctlPod,
   runSnapshotPod,
   runsPods,
-} from "./control-plane-pods";
-import { isUnhealthy, type Member, type MemberComponent, Members, peerProblems } from "./members";
+} from "./members";
 import type { ProcessStatus } from "../../supervisor";
 
 interface ClusterRecord {

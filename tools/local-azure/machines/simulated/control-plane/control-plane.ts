@@ -5,14 +5,13 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import type { PayloadFile } from "../../../../../components/kubeadm/payload-file";
 import type { VirtualMachine } from "../../machines";
-import type { Ports } from "./ports";
+import { type Component, components, type Ports, processOf } from "./static-pods";
 import { Api, type ApiServer, type Body, kubeconfigOf, unlessStatus } from "../api";
 import { endpointOf, KubeadmCommand } from "./kubeadm-command";
 import { type KubeletCertificates, KubeletServer } from "./kubelet";
 import { podPath } from "../nodes/kubelets";
 import { kwokCommand, kwokConfiguration } from "../nodes/kwok";
 import { Etcd } from "./etcd";
-import { type Component, components, processOf } from "./static-pods";
 import { type ProcessStatus, Supervisor } from "../../supervisor";
 
 type Binary = Component | "etcdctl" | "etcdutl" | "kubeadm" | "kwok";

@@ -7,7 +7,7 @@ import type { ServicePorts, VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
 import { Supervisor } from "../../supervisor";
 import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
-import { freePort } from "../control-plane/ports";
+import { freePort } from "../control-plane/static-pods";
 import { serviceAccount } from "./cloud-provider";
 import { podPath } from "./kubelets";
 import { imageName, isOfDaemonSet } from "./mirror-pods";

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Properties } from "../../protocol/values";
-import { Unreachable } from "../api/client";
-import { DynamicClient, isMissing } from "../api";
+import { DynamicClient, isMissing, Unreachable } from "../api";
 import { annotation, at, items, text, titleOf } from "../objects";
 
 /** For these kinds, the annotation skipAwait holds for deletion too. */

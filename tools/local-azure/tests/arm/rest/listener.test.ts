@@ -6,8 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
-import { certificateIn } from "../../../arm/rest/certificate";
-import { serveBoth } from "../../../arm/rest/listener";
+import { certificateIn, serveBoth } from "../../../arm/rest/listener";
 import { metadataProxy } from "../../../arm/rest/metadata-proxy";
 import { serveRest } from "../../../arm/rest/rest";
 import { claimsOf } from "../../../machines/identity-token";

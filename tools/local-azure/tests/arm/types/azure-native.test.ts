@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { idTemplates } from "../../../../recover/azure";
 import { parseId } from "../../../arm/resources/ids";
 import { versionsOf } from "../../../arm/subscription/providers";
-import { schemaOf } from "../../../arm/types/schema";
+import { schemaOf } from "../../../arm/types/resource-type";
 import { resourceTypes, typeOf } from "../../../arm/types/types";
 import { newArm } from "../../support/arm/fixture";
 import { group, roleDefinition, storage, valid } from "../../support/arm/valid-resources";

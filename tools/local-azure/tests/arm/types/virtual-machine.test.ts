@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { Faults } from "../../../arm/faults/faults";
+import { Faults } from "../../../arm/faults";
 import type { Body } from "../../../arm/resources/resource";
 import { createResources, ManualClock, newArm, refusedBy } from "../../support/arm/fixture";
 import {

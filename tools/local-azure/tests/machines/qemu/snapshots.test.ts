@@ -12,8 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { seedFiles } from "../../../machines/qemu/guest/disk";
-import { leadToResourceManager } from "../../../machines/qemu/guest/resource-manager";
+import { seedFiles } from "../../../machines/qemu/guest/hardware";
+import { leadToResourceManager } from "../../../machines/qemu/guest/agent";
 import { late, waiting } from "../../../machines/qemu/image/debian";
 import { Snapshots } from "../../../machines/qemu/guest/snapshots";
 import { standIn } from "../../support/qemu/fixture";

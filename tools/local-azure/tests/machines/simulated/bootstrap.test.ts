@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Payload } from "../../../../../components/machine/payload";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../../../components/token-issuer";
 import { account, loginHost } from "../../../arm/resources/ids";
-import { authorityFile, certificateIn } from "../../../arm/rest/certificate";
+import { authorityFile, certificateIn } from "../../../arm/rest/listener";
 import { serveApiProxy } from "../../../daemon/api-proxy";
 import { TokenService } from "../../../entra";
 import { claimsOf } from "../../../machines/identity-token";

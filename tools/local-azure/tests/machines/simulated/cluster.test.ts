@@ -2,13 +2,11 @@ import { KubernetesApi } from "../../../../../components/cluster/kubernetes-api"
 import { saveBeforeLeaving } from "../../../../../components/cluster/last-snapshot";
 import {
   memberId,
-  runEtcdctlPod,
-  runSnapshotPod,
-} from "../../../machines/simulated/cluster/control-plane-pods";
-import {
   Members,
   type ObservedPeers,
   peerProblems,
+  runEtcdctlPod,
+  runSnapshotPod,
 } from "../../../machines/simulated/cluster/members";
 import { components } from "../../../machines/simulated/control-plane/static-pods";
 import { vmOf } from "../../support/simulated/fixture";

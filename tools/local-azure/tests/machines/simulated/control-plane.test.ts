@@ -9,7 +9,7 @@ import type { Payload } from "../../../../../components/machine/payload";
 import {
   kubeletCertificatePath,
   kubeletKeyPath,
-} from "../../../../../components/kubeadm/kubelet-certificate-paths";
+} from "../../../../../components/kubeadm/payload-file";
 import { Api, kubeconfigOf } from "../../../machines/simulated/api";
 import type { Binaries } from "../../../machines/simulated/control-plane/control-plane";
 import { processOf } from "../../../machines/simulated/control-plane/static-pods";

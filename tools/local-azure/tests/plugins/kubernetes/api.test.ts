@@ -1,4 +1,4 @@
-import { Client, Refused, Unreachable } from "../../../plugins/kubernetes/api/client";
+import { Client, Refused, Unreachable } from "../../../plugins/kubernetes/api";
 import { KubernetesProvider } from "../../../plugins/kubernetes/provider";
 import type { Properties } from "../../../plugins/protocol/values";
 import { FakeApi } from "../../support/plugins/fake-api";

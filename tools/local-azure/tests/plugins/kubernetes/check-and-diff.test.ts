@@ -1,6 +1,11 @@
 import { Properties } from "../../../plugins/protocol/values";
-import { checkConfig, checked, diffConfig } from "../../../plugins/kubernetes/check";
-import { difference, pruned } from "../../../plugins/kubernetes/operations/diff";
+import {
+  checkConfig,
+  checked,
+  diffConfig,
+  difference,
+  pruned,
+} from "../../../plugins/kubernetes/check";
 
 const check = (type: string, news: Properties) =>
   checked({

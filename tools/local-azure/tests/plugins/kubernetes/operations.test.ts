@@ -1,14 +1,13 @@
 import {
   Context,
   created,
+  explained,
   previewed,
   relinquished,
   updated,
 } from "../../../plugins/kubernetes/apply";
-import { Refused } from "../../../plugins/kubernetes/api/client";
-import { DynamicClient } from "../../../plugins/kubernetes/api";
+import { DynamicClient, Refused } from "../../../plugins/kubernetes/api";
 import { deleted } from "../../../plugins/kubernetes/operations/delete";
-import { explained } from "../../../plugins/kubernetes/operations/errors";
 import { Properties } from "../../../plugins/protocol/values";
 import { FakeApi } from "../../support/plugins/fake-api";
 

@@ -7,7 +7,7 @@ import type { TokenCredential } from "@azure/core-auth";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 
 import { wallClock } from "../../../arm/durations";
-import { certificateIn } from "../../../arm/rest/certificate";
+import { certificateIn } from "../../../arm/rest/listener";
 import { BlobService } from "../../../blobs/blob-service";
 import { BlobStore } from "../../../blobs/store";
 import { issueToken, type MachineIdentity } from "../../../machines/identity-token";

@@ -1,6 +1,6 @@
 import { operatorAddress } from "../../../../machines/qemu/network/namespaces";
 import type { VirtualNetwork } from "../../../../machines/qemu/network/network-view";
-import { MachinesInNetwork } from "../../../support/qemu/machines-in-network";
+import { MachinesInNetwork } from "../../../support/qemu/fixture";
 
 jest.setTimeout(120_000);
 

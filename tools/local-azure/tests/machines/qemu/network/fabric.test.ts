@@ -7,20 +7,19 @@ import { pluginApi } from "../../../../../../tests/support/credential-provider";
 import { credentialProvider } from "../../../../../programs/controllers";
 import { placesOf } from "../../../../../programs/installs";
 import { account } from "../../../../arm/resources/ids";
-import { authorityFile, certificateIn } from "../../../../arm/rest/certificate";
-import type { Served } from "../../../../arm/rest/listener";
+import { authorityFile, certificateIn, type Served } from "../../../../arm/rest/listener";
 import { serveRest } from "../../../../arm/rest/rest";
 import { BlobService } from "../../../../blobs/blob-service";
 import { BlobStore } from "../../../../blobs/store";
 import { TokenService } from "../../../../entra";
-import { run } from "../../../../machines/qemu/command";
+import { run } from "../../../../machines/qemu/process";
 import type { Host } from "../../../../machines/qemu/host";
 import { Fabric } from "../../../../machines/qemu/network/fabric";
 import { networksOf } from "../../../../machines/qemu/network/network-view";
 import { RegistryService } from "../../../../registries/registry-service";
 import { createResources, newArm } from "../../../support/arm/fixture";
 import { group, roleDefinition, valid } from "../../../support/arm/valid-resources";
-import { MachinesInNetwork } from "../../../support/qemu/machines-in-network";
+import { MachinesInNetwork } from "../../../support/qemu/fixture";
 
 jest.setTimeout(300_000);
 

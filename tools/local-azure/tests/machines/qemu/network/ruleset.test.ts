@@ -1,4 +1,4 @@
-import type { RuleBody } from "../../../../arm/types/network/security-rule";
+import type { RuleBody } from "../../../../arm/types/network/network-security-group";
 import type { VirtualNetwork } from "../../../../machines/qemu/network/network-view";
 import { judged, probe } from "../../../../machines/qemu/network/probes";
 import * as rulesets from "../../../../machines/qemu/network/ruleset";

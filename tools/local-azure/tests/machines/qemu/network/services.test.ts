@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { authorityIn } from "../../../../authority";
-import { answer } from "../../../../machines/qemu/network/dns";
+import { answer } from "../../../../machines/qemu/network/network-process";
 import {
   firewallLogin,
   firewallProxy,
