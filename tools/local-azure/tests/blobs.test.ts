@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-import { allowHttp, withBlobs } from "../support/arm/blobs";
-import { storage } from "../support/arm/valid-resources";
+import { allowHttp, withBlobs } from "./support/arm/blobs";
+import { storage } from "./support/arm/valid-resources";
 
 const run = promisify(execFile);
 
