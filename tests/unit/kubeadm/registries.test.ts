@@ -1,81 +1,202 @@
+import type { IncomingMessage } from "node:http";
+import { createServer } from "node:https";
+import { text } from "node:stream/consumers";
+
 import { parse } from "yaml";
 
 import { configurationOf, kubeadmFiles } from "../../../components/kubeadm/kubeadm";
-import { credentialProvider, registryLogin } from "../../../components/kubeadm/registries";
+import {
+  credentialProvider,
+  registryCredentialFiles,
+  registryLogin,
+} from "../../../components/kubeadm/registries";
+import { claimsOf } from "../../../tools/local-azure/machines/identity-token";
+import { serverCertificate } from "../../../tools/local-azure/tests/support/plugins/fake-api";
+import { askCredentialProvider, pluginApi } from "../../support/credential-provider";
+import { listen } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
 
-const registries = ["ourimages.azurecr.io", "mirror01.azurecr.io"];
-const configFlag = "image-credential-provider-config";
+describe("registries", () => {
+  const registries = ["ourimages.azurecr.io", "mirror01.azurecr.io"];
+  const configFlag = "image-credential-provider-config";
 
-/** What kubeadm gives a kubelet by each way in which it starts one, by the file's name. */
-function flagsIn(servers: readonly string[]): Record<string, Record<string, string>> {
-  const files = kubeadmFiles(specOf(validSettings, { registries: servers }), machine);
-  return Object.fromEntries(
-    ["init", "join", "kubelet"].map((name) => {
-      const { content } = files.find(({ path }) => path === `/etc/zoned/kubeadm-${name}.yaml`)!;
-      const { nodeRegistration } = parse(content.split("---\n")[0]!) as {
-        nodeRegistration: { kubeletExtraArgs: { name: string; value: string }[] };
-      };
-      const flags = nodeRegistration.kubeletExtraArgs.map((one) => [one.name, one.value] as const);
-      return [name, Object.fromEntries(flags)];
-    }),
-  );
-}
-
-it("has a kubelet that initializes, joins or is changed read the file that comes with it", () => {
-  const files = kubeadmFiles(specOf(validSettings, { registries }), machine);
-
-  for (const flags of Object.values(flagsIn(registries))) {
-    const file = files.find(({ path }) => path === flags[configFlag]);
-    expect(parse(file!.content)).toMatchObject({ kind: "CredentialProviderConfig" });
-    expect(flags["image-credential-provider-bin-dir"]).toBe("/opt/zoned/credential-providers");
+  /** What kubeadm gives a kubelet by each way in which it starts one, by the file's name. */
+  function flagsIn(servers: readonly string[]): Record<string, Record<string, string>> {
+    const files = kubeadmFiles(specOf(validSettings, { registries: servers }), machine);
+    return Object.fromEntries(
+      ["init", "join", "kubelet"].map((name) => {
+        const { content } = files.find(({ path }) => path === `/etc/zoned/kubeadm-${name}.yaml`)!;
+        const { nodeRegistration } = parse(content.split("---\n")[0]!) as {
+          nodeRegistration: { kubeletExtraArgs: { name: string; value: string }[] };
+        };
+        const flags = nodeRegistration.kubeletExtraArgs.map(
+          (one) => [one.name, one.value] as const,
+        );
+        return [name, Object.fromEntries(flags)];
+      }),
+    );
   }
-});
 
-it("gives a kubelet without registries none of it, since it would not start without the program", () => {
-  expect(credentialProvider([])).toEqual({ flags: {}, files: [] });
-  for (const flags of Object.values(flagsIn([]))) expect(flags).not.toHaveProperty(configFlag);
-});
+  it("has a kubelet that initializes, joins or is changed read the file that comes with it", () => {
+    const files = kubeadmFiles(specOf(validSettings, { registries }), machine);
 
-it("asks for a login to the registries that are named, whichever come first, and to no other", () => {
-  const [file] = credentialProvider(registries).files;
-
-  expect(parse(file!.content).providers).toEqual([
-    expect.objectContaining({
-      name: "acr-credential-provider",
-      matchImages: ["mirror01.azurecr.io", "ourimages.azurecr.io"],
-    }),
-  ]);
-  expect(credentialProvider([...registries].reverse())).toEqual(credentialProvider(registries));
-});
-
-it("starts kubelets anew for other registries, since they read of them at their start alone", () => {
-  const configurations = [[], registries.slice(1), registries].map((servers) =>
-    configurationOf(specOf(validSettings, { registries: servers }), machine),
-  );
-
-  expect(new Set(configurations).size).toBe(3);
-});
-
-const login = (resourceManagerEndpoint: string) => {
-  const { content, ...file } = registryLogin({
-    ...{ tenantId: "the-tenant", clientId: "the-kubelets", resourceManagerEndpoint },
+    for (const flags of Object.values(flagsIn(registries))) {
+      const file = files.find(({ path }) => path === flags[configFlag]);
+      expect(parse(file!.content)).toMatchObject({ kind: "CredentialProviderConfig" });
+      expect(flags["image-credential-provider-bin-dir"]).toBe("/opt/zoned/credential-providers");
+    }
   });
-  return { file, content: JSON.parse(content) as Record<string, unknown> };
-};
 
-it.each([
-  ["https://management.azure.com", { cloud: "AzurePublicCloud" }],
-  ["https://management.chinacloudapi.cn", { cloud: "AzureChinaCloud" }],
-  ["http://127.0.0.1:1", { resourceManagerEndpoint: "http://127.0.0.1:1" }],
-])("logs in by the kubelets' identity, in the cloud at %s", (endpoint, cloud) => {
-  const { file, content } = login(endpoint);
-
-  expect(content).toEqual({
-    ...cloud,
-    ...{ tenantId: "the-tenant", useManagedIdentityExtension: true },
-    userAssignedIdentityID: "the-kubelets",
+  it("gives a kubelet without registries none of it, since it would not start without the program", () => {
+    expect(credentialProvider([])).toEqual({ flags: {}, files: [] });
+    for (const flags of Object.values(flagsIn([]))) expect(flags).not.toHaveProperty(configFlag);
   });
-  const [{ args }] = parse(credentialProvider(registries).files[0]!.content).providers;
-  expect(args).toEqual([file.path]);
+
+  it("asks for a login to the registries that are named, whichever come first, and to no other", () => {
+    const [file] = credentialProvider(registries).files;
+
+    expect(parse(file!.content).providers).toEqual([
+      expect.objectContaining({
+        name: "acr-credential-provider",
+        matchImages: ["mirror01.azurecr.io", "ourimages.azurecr.io"],
+      }),
+    ]);
+    expect(credentialProvider([...registries].reverse())).toEqual(credentialProvider(registries));
+  });
+
+  it("starts kubelets anew for other registries, since they read of them at their start alone", () => {
+    const configurations = [[], registries.slice(1), registries].map((servers) =>
+      configurationOf(specOf(validSettings, { registries: servers }), machine),
+    );
+
+    expect(new Set(configurations).size).toBe(3);
+  });
+
+  const login = (resourceManagerEndpoint: string) => {
+    const { content, ...file } = registryLogin({
+      ...{ tenantId: "the-tenant", clientId: "the-kubelets", resourceManagerEndpoint },
+    });
+    return { file, content: JSON.parse(content) as Record<string, unknown> };
+  };
+
+  it.each([
+    ["https://management.azure.com", { cloud: "AzurePublicCloud" }],
+    ["https://management.chinacloudapi.cn", { cloud: "AzureChinaCloud" }],
+    ["http://127.0.0.1:1", { resourceManagerEndpoint: "http://127.0.0.1:1" }],
+  ])("logs in by the kubelets' identity, in the cloud at %s", (endpoint, cloud) => {
+    const { file, content } = login(endpoint);
+
+    expect(content).toEqual({
+      ...cloud,
+      ...{ tenantId: "the-tenant", useManagedIdentityExtension: true },
+      userAssignedIdentityID: "the-kubelets",
+    });
+    const [{ args }] = parse(credentialProvider(registries).files[0]!.content).providers;
+    expect(args).toEqual([file.path]);
+  });
+});
+
+describe("registry credentials", () => {
+  const login = { username: "robot", password: "hush" };
+
+  it("brings a kubelet nothing without credentials", () => {
+    expect(registryCredentialFiles({ registryCredentials: {} })).toEqual([]);
+  });
+
+  it.each([
+    ["ghcr.io", "ghcr.io"],
+    ["registry.example:5000/team", "registry.example:5000/team"],
+    // A kubelet looks for docker.io/team/app by its own name, and then for the host by this one.
+    ["docker.io", "index.docker.io"],
+    ["docker.io/team", "docker.io/team"],
+    ["index.docker.io", "index.docker.io"],
+    ["index.docker.io/team", "docker.io/team"],
+  ])("logs in to %s where a kubelet looks, for root alone", (host, key) => {
+    const [file] = registryCredentialFiles({ registryCredentials: { [host]: login } });
+
+    expect(file).toMatchObject({ path: "/var/lib/kubelet/config.json", mode: "0600" });
+    expect(JSON.parse(file!.content)).toEqual({ auths: { [key]: login } });
+  });
+});
+
+describe("registry login", () => {
+  jest.setTimeout(60_000);
+
+  const tenantId = "11111111-2222-4333-8444-555555555555";
+  const kubelets = "20000000-0000-4000-8000-00000000c11e";
+  /** As Azure calls one whose name may be used again by somebody else (its label's scope). */
+  const server = "ourimages-a1b2c3d4e5.azurecr.io";
+
+  const machine = {
+    address: "172.16.1.4",
+    subnet: { address: "172.16.1.0", prefix: "24" },
+    mac: "00:0d:3a:01:02:03",
+    compute: { name: "workers-1", vmId: "abc", zone: "1" },
+    identities: [
+      { resourceId: "/the/cluster", clientId: tenantId, principalId: tenantId },
+      { resourceId: "/the/kubelets", clientId: kubelets, principalId: kubelets },
+    ],
+    inboundRules: [],
+  };
+
+  /** A registry as Azure's answer those who log in: for a token of the kubelets' identity that is for registries. */
+  async function admits(request: IncomingMessage): Promise<boolean> {
+    const form = new URLSearchParams(await text(request));
+    const { aud, appid } = claimsOf(form.get("access_token") ?? "") ?? {};
+    return (
+      form.get("grant_type") === "access_token_refresh_token" &&
+      form.get("service") === server &&
+      form.get("tenant") === tenantId &&
+      aud?.replace(/\/$/, "") === "https://containerregistry.azure.net" &&
+      appid === kubelets
+    );
+  }
+
+  /** Upstream's program, with the file that a machine gets, between its metadata service and a registry. */
+  async function ask(image: string, clientId = kubelets) {
+    const { key, cert } = await serverCertificate(server);
+    const registry = createServer({ key, cert }, (request, response) => {
+      if (request.url === "/oauth2/exchange") {
+        void admits(request).then((isAdmitted) =>
+          response
+            .writeHead(isAdmitted ? 200 : 401)
+            .end(JSON.stringify({ refresh_token: "for an hour" })),
+        );
+        return;
+      }
+      const where = `realm="https://${server}/oauth2/token",service="${server}"`;
+      response.writeHead(401, { "Www-Authenticate": `Bearer ${where}` }).end();
+    });
+    const { content } = registryLogin({
+      ...{ tenantId, clientId, resourceManagerEndpoint: "https://management.azure.com" },
+    });
+    try {
+      const port = await listen(registry);
+      return await askCredentialProvider({ image, login: content, machine, port, ca: cert });
+    } finally {
+      registry.close();
+      registry.closeAllConnections();
+    }
+  }
+
+  it("logs in to a registry by the kubelets' identity, of several that a machine has", async () => {
+    const { stdout, stderr, code, asked } = await ask(`${server}/shop/app:1`);
+
+    expect([code, stderr.match(/error.*/gi)]).toEqual([0, null]);
+    const { auth, ...response } = JSON.parse(stdout) as { auth: Record<string, object> };
+    expect(response).toMatchObject({ apiVersion: pluginApi, kind: "CredentialProviderResponse" });
+    expect(auth[server]).toEqual({
+      username: "00000000-0000-0000-0000-000000000000",
+      password: "for an hour",
+    });
+    expect(new Set(asked)).toEqual(new Set([`${server}:443`]));
+  });
+
+  it("gives none where the machine has not the identity", async () => {
+    const { stdout, stderr, code } = await ask(`${server}/shop/app:1`, tenantId.replace("1", "9"));
+
+    expect(code).not.toBe(0);
+    expect(stderr).toContain("Identity not found");
+    expect(stdout).not.toContain("password");
+  });
 });

@@ -1,283 +1,354 @@
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 
+import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
-import { DrainBeforeResize } from "../../../components/machine/membership";
 import * as leaving from "../../../components/cluster/leave";
-import { existing, awaitedBy, buildMachines } from "../../support/machines";
-import { Recorded, Recorder } from "../../support/record";
+import { DrainBeforeResize } from "../../../components/machine/membership";
+import { switchPower } from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
+import { listen } from "../../support/listen";
+import { awaitedBy, buildMachines, existing } from "../../support/machines";
+import { Recorded, Recorder } from "../../support/record";
+import { machine, validSettings } from "../../support/sample";
 
-const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
-const type = "pulumi-nodejs:dynamic/zoned:Membership";
-const restartType = "pulumi-nodejs:dynamic/zoned:DrainBeforeResize";
+describe("membership", () => {
+  const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
+  const type = "pulumi-nodejs:dynamic/zoned:Membership";
+  const restartType = "pulumi-nodejs:dynamic/zoned:DrainBeforeResize";
 
-/** What the engine's plugin makes of a resource's own text. */
-function providerOf({ inputs }: Pick<Recorded, "inputs">) {
-  const module = { exports: {} as { handler: () => Record<string, (...args: any[]) => any> } };
-  const cwd = process.cwd();
-  process.chdir(checkout);
-  try {
-    new Function("exports", "require", inputs["__provider"])(module.exports, require);
-    return module.exports.handler();
-  } finally {
-    process.chdir(cwd);
+  /** What the engine's plugin makes of a resource's own text. */
+  function providerOf({ inputs }: Pick<Recorded, "inputs">) {
+    const module = { exports: {} as { handler: () => Record<string, (...args: any[]) => any> } };
+    const cwd = process.cwd();
+    process.chdir(checkout);
+    try {
+      new Function("exports", "require", inputs["__provider"])(module.exports, require);
+      return module.exports.handler();
+    } finally {
+      process.chdir(cwd);
+    }
   }
-}
 
-let memberships: readonly Recorded[];
-let restarts: readonly Recorded[];
-let resourceGroup: unknown;
+  let memberships: readonly Recorded[];
+  let restarts: readonly Recorded[];
+  let resourceGroup: unknown;
 
-beforeAll(async () => {
-  const built = await buildMachines({ initialization: existing, existing: names });
-  memberships = await built.recorder.of(type);
-  restarts = await built.recorder.of(restartType);
-  resourceGroup = built.resourceGroup.own;
-});
-
-it("is there for every machine, knows its VM, and ends with the resource group", () => {
-  expect(memberships.map(({ inputs }) => [inputs.machine, inputs.vmId])).toEqual(
-    expect.arrayContaining(names.map((name) => [name, `id of ${name}-vm`])),
-  );
-  expect(memberships).toHaveLength(6);
-  for (const { opts } of [...memberships, ...restarts]) {
-    expect(opts.deletedWith).toBe(resourceGroup);
-  }
-});
-
-it("keeps the administrator's key secret", () => {
-  for (const { inputs } of [...memberships, ...restarts]) {
-    expect(Object.keys(inputs.kubeconfig)).toContain("value");
-    expect(JSON.stringify({ ...inputs, kubeconfig: "" })).not.toMatch(/private/);
-  }
-});
-
-it.each([
-  ["of another size", { size: "Standard_D4s_v5", drained: "before" }, true, undefined],
-  ["of another size, and off", { size: "Standard_D4s_v5", power: "stopped" }, true, undefined],
-  ["of the same, and off", { size: "Standard_D2s_v5", power: "stopped" }, undefined, ""],
-  ["of the same", { size: "STANDARD_D2S_V5", drained: "before" }, undefined, "before"],
-  ["of the same that was never drained", { size: "Standard_D2s_v5" }, undefined, ""],
-  ["that is gone", undefined, undefined, ""],
-])(
-  "restarts a machine %s, and a preview knows when it was last drained unless it is to be now",
-  async (_, now, isRestarted, lastDrained) => {
-    const recorder = await Recorder.start({ preview: true });
-    const member = { machine: "one", role: "worker", initialization: "1" } as const;
-    const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
-
-    const restart = new DrainBeforeResize(args, now, { transformations: [recorder.watch] });
-
-    const { inputs } = await recorder.only(restartType);
-    expect(inputs.resizes).toBe(isRestarted);
-    expect(inputs.isEmpty).toBe(now && "power" in now ? isRestarted : undefined);
-    const known = await (restart.lastDrained as any).promise(true);
-    expect(known).toBe(lastDrained);
-  },
-);
-
-it("ends for control planes one after another, from the highest number", async () => {
-  const waits = await Promise.all(
-    memberships
-      .filter(({ inputs }) => inputs.role === "control-plane")
-      .map(async (one) => [
-        one.inputs.machine,
-        (await awaitedBy(one)).filter((name) => name.endsWith("-membership")),
-      ]),
-  );
-
-  expect(Object.fromEntries(waits)).toEqual({
-    [names[0]!]: [],
-    [names[1]!]: [`${names[0]}-membership`],
-    [names[2]!]: [`${names[0]}-membership`, `${names[1]}-membership`],
+  beforeAll(async () => {
+    const built = await buildMachines({ initialization: existing, existing: names });
+    memberships = await built.recorder.of(type);
+    restarts = await built.recorder.of(restartType);
+    resourceGroup = built.resourceGroup.own;
   });
-});
 
-it("begins when the machine has joined", async () => {
-  for (const one of memberships) {
-    expect(await awaitedBy(one)).toContain(`${one.inputs.machine}-bootstrap`);
-  }
-});
+  it("is there for every machine, knows its VM, and ends with the resource group", () => {
+    expect(memberships.map(({ inputs }) => [inputs.machine, inputs.vmId])).toEqual(
+      expect.arrayContaining(names.map((name) => [name, `id of ${name}-vm`])),
+    );
+    expect(memberships).toHaveLength(6);
+    for (const { opts } of [...memberships, ...restarts]) {
+      expect(opts.deletedWith).toBe(resourceGroup);
+    }
+  });
 
-describe("what the engine runs", () => {
-  const kubeconfig = JSON.stringify({ clusters: [{ name: "c", cluster: { server: "s" } }] });
-  const news = { machine: "one", vmId: "a", kubeconfig, drained: "" };
+  it("keeps the administrator's key secret", () => {
+    for (const { inputs } of [...memberships, ...restarts]) {
+      expect(Object.keys(inputs.kubeconfig)).toContain("value");
+      expect(JSON.stringify({ ...inputs, kubeconfig: "" })).not.toMatch(/private/);
+    }
+  });
 
-  it("is replaced with its VM and with nothing else", async () => {
-    const { diff } = providerOf(memberships[0]!);
+  it.each([
+    ["of another size", { size: "Standard_D4s_v5", drained: "before" }, true, undefined],
+    ["of another size, and off", { size: "Standard_D4s_v5", power: "stopped" }, true, undefined],
+    ["of the same, and off", { size: "Standard_D2s_v5", power: "stopped" }, undefined, ""],
+    ["of the same", { size: "STANDARD_D2S_V5", drained: "before" }, undefined, "before"],
+    ["of the same that was never drained", { size: "Standard_D2s_v5" }, undefined, ""],
+    ["that is gone", undefined, undefined, ""],
+  ])(
+    "restarts a machine %s, and a preview knows when it was last drained unless it is to be now",
+    async (_, now, isRestarted, lastDrained) => {
+      const recorder = await Recorder.start({ preview: true });
+      const member = { machine: "one", role: "worker", initialization: "1" } as const;
+      const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
 
-    expect(await diff!("one", news, news)).toMatchObject({ changes: false, replaces: [] });
-    expect(await diff!("one", news, { ...news, vmId: "b" })).toMatchObject({
-      changes: true,
-      replaces: ["vmId"],
-      deleteBeforeReplace: true,
-    });
-    expect(await diff!("one", news, { ...news, kubeconfig: "l" })).toMatchObject({
-      changes: true,
-      replaces: [],
+      const restart = new DrainBeforeResize(args, now, { transformations: [recorder.watch] });
+
+      const { inputs } = await recorder.only(restartType);
+      expect(inputs.resizes).toBe(isRestarted);
+      expect(inputs.isEmpty).toBe(now && "power" in now ? isRestarted : undefined);
+      const known = await (restart.lastDrained as any).promise(true);
+      expect(known).toBe(lastDrained);
+    },
+  );
+
+  it("ends for control planes one after another, from the highest number", async () => {
+    const waits = await Promise.all(
+      memberships
+        .filter(({ inputs }) => inputs.role === "control-plane")
+        .map(async (one) => [
+          one.inputs.machine,
+          (await awaitedBy(one)).filter((name) => name.endsWith("-membership")),
+        ]),
+    );
+
+    expect(Object.fromEntries(waits)).toEqual({
+      [names[0]!]: [],
+      [names[1]!]: [`${names[0]}-membership`],
+      [names[2]!]: [`${names[0]}-membership`, `${names[1]}-membership`],
     });
   });
 
-  it("keeps all inputs, since a deletion is given nothing else", async () => {
-    const { create } = providerOf(memberships[0]!);
-
-    expect(await create!(news)).toEqual({ id: "one", outs: news });
+  it("begins when the machine has joined", async () => {
+    for (const one of memberships) {
+      expect(await awaitedBy(one)).toContain(`${one.inputs.machine}-bootstrap`);
+    }
   });
 
-  /** What it does to the cluster with these settings, instead of doing it. */
-  async function watched(resource: Recorded, settings: Record<string, string> = {}) {
-    const provider = providerOf(resource);
-    await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
-    const done: [string, unknown][] = [];
-    for (const name of ["leave", "drainForResize", "admitPods"] as const) {
-      jest.spyOn(leaving, name).mockImplementation(async (_, limits) => {
-        done.push([name, limits]);
+  describe("what the engine runs", () => {
+    const kubeconfig = JSON.stringify({ clusters: [{ name: "c", cluster: { server: "s" } }] });
+    const news = { machine: "one", vmId: "a", kubeconfig, drained: "" };
+
+    it("is replaced with its VM and with nothing else", async () => {
+      const { diff } = providerOf(memberships[0]!);
+
+      expect(await diff!("one", news, news)).toMatchObject({ changes: false, replaces: [] });
+      expect(await diff!("one", news, { ...news, vmId: "b" })).toMatchObject({
+        changes: true,
+        replaces: ["vmId"],
+        deleteBeforeReplace: true,
       });
+      expect(await diff!("one", news, { ...news, kubeconfig: "l" })).toMatchObject({
+        changes: true,
+        replaces: [],
+      });
+    });
+
+    it("keeps all inputs, since a deletion is given nothing else", async () => {
+      const { create } = providerOf(memberships[0]!);
+
+      expect(await create!(news)).toEqual({ id: "one", outs: news });
+    });
+
+    /** What it does to the cluster with these settings, instead of doing it. */
+    async function watched(resource: Recorded, settings: Record<string, string> = {}) {
+      const provider = providerOf(resource);
+      await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
+      const done: [string, unknown][] = [];
+      for (const name of ["leave", "drainForResize", "admitPods"] as const) {
+        jest.spyOn(leaving, name).mockImplementation(async (_, limits) => {
+          done.push([name, limits]);
+        });
+      }
+      return { provider, done };
     }
-    return { provider, done };
+    afterEach(() => jest.restoreAllMocks());
+
+    const olds = { machine: "one", kubeconfig: "k", size: "small", resizes: true, drained: "then" };
+
+    it("drains for a restart alone", async () => {
+      const { provider, done } = await watched(restarts[0]!);
+      const other = { machine: "one", kubeconfig: "l", size: "large", resizes: undefined };
+
+      expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
+        changes: true,
+      });
+      expect(await provider["update"]!("one", olds, other)).toEqual({
+        outs: { ...other, drained: "then" },
+      });
+      expect(done).toEqual([]);
+      const { outs } = await provider["update"]!("one", olds, { ...other, resizes: true });
+      expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
+      expect(outs.drained).toMatch(/^20\d\d-/);
+    });
+
+    it("drains again where it was drained for a size that the machine did not get, and else changes nothing", async () => {
+      const { provider, done } = await watched(restarts[0]!);
+      const { drained: _, ...news } = olds;
+
+      expect(await provider["diff"]!("one", olds, { ...news, resizes: undefined })).toEqual({
+        changes: false,
+      });
+      expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });
+      await provider["update"]!("one", olds, news);
+      expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
+    });
+
+    it("drains no machine that is off, and counts it as drained all the same", async () => {
+      const { provider, done } = await watched(restarts[0]!);
+      const news = { machine: "one", kubeconfig: "k", size: "large", resizes: true, isEmpty: true };
+
+      const { outs } = await provider["update"]!("one", olds, news);
+
+      expect(done).toEqual([]);
+      expect(outs.drained).toMatch(/^20\d\d-/);
+      expect(
+        await provider["diff"]!("one", outs, {
+          ...news,
+          ...{ resizes: undefined, isEmpty: undefined },
+        }),
+      ).toEqual({
+        changes: false,
+      });
+    });
+
+    it("lets pods on a machine again that was drained, and else changes nothing", async () => {
+      const { provider, done } = await watched(memberships[0]!);
+
+      await provider["update"]!("one", news, { ...news, kubeconfig: "l" });
+      expect(done).toEqual([]);
+      await provider["update"]!("one", news, { ...news, drained: "now" });
+      expect(done.map(([name]) => name)).toEqual(["admitPods"]);
+    });
+
+    it("goes by the settings of this moment, and by Pulumi.yaml's where there are none", async () => {
+      const limitsBy = async (settings: Record<string, string>) => {
+        const { provider, done } = await watched(memberships[0]!, settings);
+        await provider["delete"]!("one", { ...news, initialization: "1-then" });
+        return done[0]![1];
+      };
+      const { config } = parse(readFileSync(join(checkout, "Pulumi.yaml"), "utf8"));
+      const drainMinutes = config.drainMinutes.default;
+
+      expect(await limitsBy({})).toEqual({
+        drainMinutes,
+        dataLossAccepted: false,
+        skipIfUnreachable: false,
+        savesEtcd: false,
+      });
+      // Pulumi.yaml's default is an object without anything in it.
+      expect(await limitsBy({ etcdBackups: "{}" })).toMatchObject({ savesEtcd: false });
+      expect(await limitsBy({ etcdBackups: '{"every":"1h"}' })).toMatchObject({ savesEtcd: true });
+      expect(await limitsBy({ drainMinutes: "7" })).toMatchObject({ drainMinutes: 7 });
+      for (const [skipHealthCheckUntil, skipIfUnreachable] of [
+        ["20200101T000000Z", false],
+        ["29990101T000000Z", true],
+      ] as const) {
+        expect(await limitsBy({ skipHealthCheckUntil })).toMatchObject({ skipIfUnreachable });
+      }
+    });
+
+    it("lets a machine go by the proxy of this moment, whatever its kubeconfig was made with", async () => {
+      const proxyOf = async (before: string | undefined, apiProxy: string | undefined) => {
+        const { provider } = await watched(memberships[0]!, apiProxy ? { apiProxy } : {});
+        const cluster = { server: "s", "proxy-url": before };
+        const old = JSON.stringify({ clusters: [{ name: "c", cluster }] });
+        await provider["delete"]!("one", { ...news, kubeconfig: old, initialization: "1-then" });
+        const [member] = jest.mocked(leaving.leave).mock.calls.at(-1)!;
+        return JSON.parse(member.kubeconfig).clusters[0].cluster["proxy-url"];
+      };
+
+      expect(await proxyOf("http://old:1", "http://new:2")).toBe("http://new:2");
+      expect(await proxyOf("http://old:1", undefined)).toBeUndefined();
+      expect(await proxyOf(undefined, "http://new:2")).toBe("http://new:2");
+    });
+
+    it("asks the cluster all the same where restoreFrom was left behind, and lets only control planes go where nobody answers", async () => {
+      const limitsOf = async (role: string) => {
+        const { provider, done } = await watched(memberships[0]!, { restoreFrom: "latest" });
+        await provider["delete"]!("one", { ...news, role, initialization: "1-then" });
+        return done[0]![1];
+      };
+
+      expect(await limitsOf("control-plane")).toMatchObject({
+        dataLossAccepted: false,
+        skipIfUnreachable: true,
+      });
+      expect(await limitsOf("worker")).toMatchObject({
+        dataLossAccepted: false,
+        skipIfUnreachable: false,
+      });
+    });
+
+    it("gives workers up with the cluster that was restored since they were made", async () => {
+      const dataLossAccepted = async (role: string, initialization: string) => {
+        const { provider, done } = await watched(memberships[0]!, { reinitialize: "1-then-later" });
+        await provider["delete"]!("one", { ...news, role, initialization });
+        return (done[0]![1] as leaving.Limits).dataLossAccepted;
+      };
+
+      expect(await dataLossAccepted("worker", "1-then")).toBe(true);
+      expect(await dataLossAccepted("worker", "2-other")).toBe(false);
+      expect(await dataLossAccepted("control-plane", "1-then-later")).toBe(true);
+      expect(await dataLossAccepted("control-plane", "1-then")).toBe(false);
+    });
+
+    it("does nothing in a cluster that is given up, whether or not there is an API", async () => {
+      const provider = providerOf(memberships[0]!);
+      const settings: Record<string, string> = { reinitialize: "1-then" };
+      await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
+      const props = { ...news, role: "worker" };
+
+      await provider["delete"]!("one", { ...props, initialization: "1-then" });
+      await expect(
+        provider["delete"]!("one", { ...props, initialization: "2-later" }),
+      ).rejects.toMatchObject({ stack: "" });
+    });
+  });
+});
+
+describe("power", () => {
+  interface Scene {
+    readonly preview?: boolean;
+    /** How Azure's operation ends. */
+    readonly ends?: object;
   }
-  afterEach(() => jest.restoreAllMocks());
 
-  const olds = { machine: "one", kubeconfig: "k", size: "small", resizes: true, drained: "then" };
-
-  it("drains for a restart alone", async () => {
-    const { provider, done } = await watched(restarts[0]!);
-    const other = { machine: "one", kubeconfig: "l", size: "large", resizes: undefined };
-
-    expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
-      changes: true,
+  /** What Azure is asked to do, and why that has failed, if it has. */
+  async function start({ preview = false, ends = { status: "Succeeded" } }: Scene = {}) {
+    const asked: string[] = [];
+    const answers = [{ status: "InProgress" }, ends];
+    const azure = createServer(({ method, url = "" }, response) => {
+      const { pathname } = new URL(url, "http://localhost");
+      if (pathname === "/subscriptions") {
+        return response.end(
+          JSON.stringify({ value: [{ subscriptionId: "the-subscription", tenantId: "t" }] }),
+        );
+      }
+      asked.push(`${method} ${pathname}`);
+      if (method !== "POST") return response.end(JSON.stringify(answers.shift()));
+      const operation = `http://127.0.0.1:${port}/operation`;
+      return response
+        .writeHead(202, { "azure-asyncoperation": operation, "retry-after": "0" })
+        .end();
     });
-    expect(await provider["update"]!("one", olds, other)).toEqual({
-      outs: { ...other, drained: "then" },
+    const port = await listen(azure);
+    await Recorder.start({
+      preview,
+      calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
     });
-    expect(done).toEqual([]);
-    const { outs } = await provider["update"]!("one", olds, { ...other, resizes: true });
-    expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
-    expect(outs.drained).toMatch(/^20\d\d-/);
-  });
+    const log = jest.spyOn(pulumi.log, "info").mockImplementation(async () => undefined);
+    const settings = { ...validSettings, resourceManagerEndpoint: `http://127.0.0.1:${port}` };
+    const error = await switchPower("start", machine, settings).catch(String);
+    log.mockRestore();
+    azure.closeAllConnections();
+    azure.close();
+    return { asked, error };
+  }
 
-  it("drains again where it was drained for a size that the machine did not get, and else changes nothing", async () => {
-    const { provider, done } = await watched(restarts[0]!);
-    const { drained: _, ...news } = olds;
-
-    expect(await provider["diff"]!("one", olds, { ...news, resizes: undefined })).toEqual({
-      changes: false,
-    });
-    expect(await provider["diff"]!("one", olds, news)).toEqual({ changes: true });
-    await provider["update"]!("one", olds, news);
-    expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
-  });
-
-  it("drains no machine that is off, and counts it as drained all the same", async () => {
-    const { provider, done } = await watched(restarts[0]!);
-    const news = { machine: "one", kubeconfig: "k", size: "large", resizes: true, isEmpty: true };
-
-    const { outs } = await provider["update"]!("one", olds, news);
-
-    expect(done).toEqual([]);
-    expect(outs.drained).toMatch(/^20\d\d-/);
-    expect(
-      await provider["diff"]!("one", outs, {
-        ...news,
-        ...{ resizes: undefined, isEmpty: undefined },
-      }),
-    ).toEqual({
-      changes: false,
+  it("starts a machine, and waits until Azure has done so", async () => {
+    expect(await start()).toEqual({
+      asked: [
+        `POST /subscriptions/the-subscription/resourceGroups/zoned-test/providers/Microsoft.Compute/virtualMachines/${machine.name}/start`,
+        "GET /operation",
+        "GET /operation",
+      ],
+      error: undefined,
     });
   });
 
-  it("lets pods on a machine again that was drained, and else changes nothing", async () => {
-    const { provider, done } = await watched(memberships[0]!);
-
-    await provider["update"]!("one", news, { ...news, kubeconfig: "l" });
-    expect(done).toEqual([]);
-    await provider["update"]!("one", news, { ...news, drained: "now" });
-    expect(done.map(([name]) => name)).toEqual(["admitPods"]);
+  it("touches no machine in a preview", async () => {
+    expect(await start({ preview: true })).toEqual({ asked: [], error: undefined });
   });
 
-  it("goes by the settings of this moment, and by Pulumi.yaml's where there are none", async () => {
-    const limitsBy = async (settings: Record<string, string>) => {
-      const { provider, done } = await watched(memberships[0]!, settings);
-      await provider["delete"]!("one", { ...news, initialization: "1-then" });
-      return done[0]![1];
-    };
-    const { config } = parse(readFileSync(join(checkout, "Pulumi.yaml"), "utf8"));
-    const drainMinutes = config.drainMinutes.default;
+  it("fails with Azure's reason, and with what it means for this machine", async () => {
+    const reason = { code: "AllocationFailed", message: "there is no room" };
 
-    expect(await limitsBy({})).toEqual({
-      drainMinutes,
-      dataLossAccepted: false,
-      skipIfUnreachable: false,
-      savesEtcd: false,
-    });
-    // Pulumi.yaml's default is an object without anything in it.
-    expect(await limitsBy({ etcdBackups: "{}" })).toMatchObject({ savesEtcd: false });
-    expect(await limitsBy({ etcdBackups: '{"every":"1h"}' })).toMatchObject({ savesEtcd: true });
-    expect(await limitsBy({ drainMinutes: "7" })).toMatchObject({ drainMinutes: 7 });
-    for (const [skipHealthCheckUntil, skipIfUnreachable] of [
-      ["20200101T000000Z", false],
-      ["29990101T000000Z", true],
-    ] as const) {
-      expect(await limitsBy({ skipHealthCheckUntil })).toMatchObject({ skipIfUnreachable });
-    }
-  });
+    const { error } = await start({ ends: { status: "Failed", error: reason } });
 
-  it("lets a machine go by the proxy of this moment, whatever its kubeconfig was made with", async () => {
-    const proxyOf = async (before: string | undefined, apiProxy: string | undefined) => {
-      const { provider } = await watched(memberships[0]!, apiProxy ? { apiProxy } : {});
-      const cluster = { server: "s", "proxy-url": before };
-      const old = JSON.stringify({ clusters: [{ name: "c", cluster }] });
-      await provider["delete"]!("one", { ...news, kubeconfig: old, initialization: "1-then" });
-      const [member] = jest.mocked(leaving.leave).mock.calls.at(-1)!;
-      return JSON.parse(member.kubeconfig).clusters[0].cluster["proxy-url"];
-    };
-
-    expect(await proxyOf("http://old:1", "http://new:2")).toBe("http://new:2");
-    expect(await proxyOf("http://old:1", undefined)).toBeUndefined();
-    expect(await proxyOf(undefined, "http://new:2")).toBe("http://new:2");
-  });
-
-  it("asks the cluster all the same where restoreFrom was left behind, and lets only control planes go where nobody answers", async () => {
-    const limitsOf = async (role: string) => {
-      const { provider, done } = await watched(memberships[0]!, { restoreFrom: "latest" });
-      await provider["delete"]!("one", { ...news, role, initialization: "1-then" });
-      return done[0]![1];
-    };
-
-    expect(await limitsOf("control-plane")).toMatchObject({
-      dataLossAccepted: false,
-      skipIfUnreachable: true,
-    });
-    expect(await limitsOf("worker")).toMatchObject({
-      dataLossAccepted: false,
-      skipIfUnreachable: false,
-    });
-  });
-
-  it("gives workers up with the cluster that was restored since they were made", async () => {
-    const dataLossAccepted = async (role: string, initialization: string) => {
-      const { provider, done } = await watched(memberships[0]!, { reinitialize: "1-then-later" });
-      await provider["delete"]!("one", { ...news, role, initialization });
-      return (done[0]![1] as leaving.Limits).dataLossAccepted;
-    };
-
-    expect(await dataLossAccepted("worker", "1-then")).toBe(true);
-    expect(await dataLossAccepted("worker", "2-other")).toBe(false);
-    expect(await dataLossAccepted("control-plane", "1-then-later")).toBe(true);
-    expect(await dataLossAccepted("control-plane", "1-then")).toBe(false);
-  });
-
-  it("does nothing in a cluster that is given up, whether or not there is an API", async () => {
-    const provider = providerOf(memberships[0]!);
-    const settings: Record<string, string> = { reinitialize: "1-then" };
-    await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
-    const props = { ...news, role: "worker" };
-
-    await provider["delete"]!("one", { ...props, initialization: "1-then" });
-    await expect(
-      provider["delete"]!("one", { ...props, initialization: "2-later" }),
-    ).rejects.toMatchObject({ stack: "" });
+    expect(error).toMatch(/AllocationFailed: there is no room\n/);
+    expect(error).toContain(machine.name);
   });
 });

@@ -1,164 +1,390 @@
-import { ownRoutesWarnings } from "../../../components/plan/own-routes";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
-import type { Settings } from "../../../components/settings/settings";
-import { validSettings } from "../../support/sample";
+import { interfaceAddresses } from "../../../components/azure/free-addresses";
+import { shownAs } from "../../../components/azure/shown";
+import { stackName } from "../../../components/azure/stack-tag";
+import { addressProblems } from "../../../components/plan/addresses";
+import { ownRoutesWarnings } from "../../../components/plan/own-routes";
+import { privateApiWarnings } from "../../../components/plan/private-api";
+import { Settings } from "../../../components/settings/settings";
+import { machinesOf } from "../../../components/settings/topology";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { Recorder } from "../../support/record";
+import { pool, validSettings } from "../../support/sample";
 
-const created = [{ zone: "1" }, { zone: "2" }];
+describe("own routes", () => {
+  const created = [{ zone: "1" }, { zone: "2" }];
 
-const settings = { ...validSettings, egress: "none" } as const;
+  const settings = { ...validSettings, egress: "none" } as const;
 
-it("says where routes have to lead the machines that an update makes, and how one is made", () => {
-  const [warning, ...more] = ownRoutesWarnings(settings, created);
+  it("says where routes have to lead the machines that an update makes, and how one is made", () => {
+    const [warning, ...more] = ownRoutesWarnings(settings, created);
 
-  expect(more).toEqual([]);
-  for (const host of ["management.azure.com", "login.microsoftonline.com", "registry.k8s.io"]) {
-    expect(warning).toContain(host);
-  }
-  expect(warning).toContain("--route-table-name zoned-test-rt");
-});
-
-it("has the group's name as a shell takes it, with the parentheses that Azure admits", () => {
-  const [warning] = ownRoutesWarnings({ ...settings, resourceGroup: "platform(weu)" }, created);
-
-  expect(warning).toContain("az network route-table route create -g 'platform(weu)' --route-table");
-});
-
-it("names the hosts of the cloud that the cluster is in", () => {
-  const resourceManagerEndpoint = "https://management.usgovcloudapi.net/";
-  const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created);
-
-  expect(warning).toContain("management.usgovcloudapi.net, login.microsoftonline.us,");
-  expect(warning).not.toContain("login.microsoftonline.com");
-});
-
-it.each<[string, Partial<Settings>, string]>([
-  ["cri-dockerd", { containerRuntime: "cri-dockerd" }, "github.com"],
-  ["registries", { registries: ["/a/registry"] }, "packages.aks.azure.com"],
-])("names where %s comes from, where that is set", (_, change, host) => {
-  const hosts = (one: Settings) => ownRoutesWarnings(one, created)[0]!.split(/[ ,;]+/);
-
-  expect(hosts(settings)).not.toContain(host);
-  expect(hosts({ ...settings, ...change })).toContain(host);
-});
-
-it("names registries beside a mirror too, which has no images of theirs", () => {
-  const mirror = "https://mirror.example/k8s";
-  const [warning] = ownRoutesWarnings({ ...settings, mirror, registries: ["/a/Ours"] }, created);
-
-  expect(warning).toContain("mirror.example, the servers of registries;");
-});
-
-it("names a mirror alone where packages and images come from it", () => {
-  const [warning] = ownRoutesWarnings(
-    { ...settings, mirror: "https://mirror.example/k8s" },
-    created,
-  );
-
-  expect(warning).toContain("mirror.example;");
-  expect(warning).not.toContain("registry.k8s.io");
-});
-
-it("names a proxy alone, which machines ask for all else", () => {
-  const https = "http://proxy.example:3128";
-  const httpProxy = { http: https, https, noProxy: [], ca: "" };
-  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
-
-  expect(warning).toContain(`must lead them to ${https};`);
-  expect(warning).not.toContain("management.azure.com");
-});
-
-it("names a proxy without its password", () => {
-  const https = "http://me:hush@proxy.example:3128";
-  const httpProxy = { http: "", https, noProxy: [], ca: "" };
-  const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
-
-  expect(warning).toContain("must lead them to http://proxy.example:3128;");
-});
-
-it("says nothing where no machine is made, or this program makes the way out", () => {
-  expect(ownRoutesWarnings(settings, [])).toEqual([]);
-  expect(ownRoutesWarnings(validSettings, created)).toEqual([]);
-});
-
-describe("in subnets of others", () => {
-  const [a, b] = ["a", "b"].map((name) => `/networks/spoke/subnets/${name}`) as [string, string];
-  const given = { ...validSettings, zones: ["1", "2"], nodeSubnets: [a, b] };
-  const route = (
-    nextHopType: string,
-    nextHopIpAddress?: string,
-    [name, addressPrefix] = ["out", "0.0.0.0/0"],
-  ) => ({ name, properties: { addressPrefix, nextHopType, nextHopIpAddress } });
-  const subnet = (id: string, routeTable: string | undefined, gateway?: string) => ({
-    ...{ id, name: id.at(-1)!, ranges: [`10.1.${id === a ? 1 : 2}.0/24`] },
-    ...{ delegations: [], free: 100 },
-    ...{ routeTable, gateway, permissions: [] },
+    expect(more).toEqual([]);
+    for (const host of ["management.azure.com", "login.microsoftonline.com", "registry.k8s.io"]) {
+      expect(warning).toContain(host);
+    }
+    expect(warning).toContain("--route-table-name zoned-test-rt");
   });
-  const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
-    ...{ id: "/networks/spoke", location: "westeurope", ranges: ["10.1.0.0/16"], dnsServers: [] },
-    subnets: new Map(subnets.map((one) => [one.id, one])),
-    ...{ rules: new Map(), groupTags: new Map() },
-    routes: new Map([
-      ["/firewall", [route("VirtualAppliance", "10.0.1.4")]],
-      ["/internet", [route("Internet")]],
-      [
-        "/halves",
+
+  it("has the group's name as a shell takes it, with the parentheses that Azure admits", () => {
+    const [warning] = ownRoutesWarnings({ ...settings, resourceGroup: "platform(weu)" }, created);
+
+    expect(warning).toContain(
+      "az network route-table route create -g 'platform(weu)' --route-table",
+    );
+  });
+
+  it("names the hosts of the cloud that the cluster is in", () => {
+    const resourceManagerEndpoint = "https://management.usgovcloudapi.net/";
+    const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created);
+
+    expect(warning).toContain("management.usgovcloudapi.net, login.microsoftonline.us,");
+    expect(warning).not.toContain("login.microsoftonline.com");
+  });
+
+  it.each<[string, Partial<Settings>, string]>([
+    ["cri-dockerd", { containerRuntime: "cri-dockerd" }, "github.com"],
+    ["registries", { registries: ["/a/registry"] }, "packages.aks.azure.com"],
+  ])("names where %s comes from, where that is set", (_, change, host) => {
+    const hosts = (one: Settings) => ownRoutesWarnings(one, created)[0]!.split(/[ ,;]+/);
+
+    expect(hosts(settings)).not.toContain(host);
+    expect(hosts({ ...settings, ...change })).toContain(host);
+  });
+
+  it("names registries beside a mirror too, which has no images of theirs", () => {
+    const mirror = "https://mirror.example/k8s";
+    const [warning] = ownRoutesWarnings({ ...settings, mirror, registries: ["/a/Ours"] }, created);
+
+    expect(warning).toContain("mirror.example, the servers of registries;");
+  });
+
+  it("names a mirror alone where packages and images come from it", () => {
+    const [warning] = ownRoutesWarnings(
+      { ...settings, mirror: "https://mirror.example/k8s" },
+      created,
+    );
+
+    expect(warning).toContain("mirror.example;");
+    expect(warning).not.toContain("registry.k8s.io");
+  });
+
+  it("names a proxy alone, which machines ask for all else", () => {
+    const https = "http://proxy.example:3128";
+    const httpProxy = { http: https, https, noProxy: [], ca: "" };
+    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
+
+    expect(warning).toContain(`must lead them to ${https};`);
+    expect(warning).not.toContain("management.azure.com");
+  });
+
+  it("names a proxy without its password", () => {
+    const https = "http://me:hush@proxy.example:3128";
+    const httpProxy = { http: "", https, noProxy: [], ca: "" };
+    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
+
+    expect(warning).toContain("must lead them to http://proxy.example:3128;");
+  });
+
+  it("says nothing where no machine is made, or this program makes the way out", () => {
+    expect(ownRoutesWarnings(settings, [])).toEqual([]);
+    expect(ownRoutesWarnings(validSettings, created)).toEqual([]);
+  });
+
+  describe("in subnets of others", () => {
+    const [a, b] = ["a", "b"].map((name) => `/networks/spoke/subnets/${name}`) as [string, string];
+    const given = { ...validSettings, zones: ["1", "2"], nodeSubnets: [a, b] };
+    const route = (
+      nextHopType: string,
+      nextHopIpAddress?: string,
+      [name, addressPrefix] = ["out", "0.0.0.0/0"],
+    ) => ({ name, properties: { addressPrefix, nextHopType, nextHopIpAddress } });
+    const subnet = (id: string, routeTable: string | undefined, gateway?: string) => ({
+      ...{ id, name: id.at(-1)!, ranges: [`10.1.${id === a ? 1 : 2}.0/24`] },
+      ...{ delegations: [], free: 100 },
+      ...{ routeTable, gateway, permissions: [] },
+    });
+    const network = (...subnets: ReturnType<typeof subnet>[]): ExistingNetwork => ({
+      ...{ id: "/networks/spoke", location: "westeurope", ranges: ["10.1.0.0/16"], dnsServers: [] },
+      subnets: new Map(subnets.map((one) => [one.id, one])),
+      ...{ rules: new Map(), groupTags: new Map() },
+      routes: new Map([
+        ["/firewall", [route("VirtualAppliance", "10.0.1.4")]],
+        ["/internet", [route("Internet")]],
         [
-          route("VirtualAppliance", "10.0.1.4", ["low", "0.0.0.0/1"]),
-          route("VirtualNetworkGateway", undefined, ["high", "128.0.0.0/1"]),
+          "/halves",
+          [
+            route("VirtualAppliance", "10.0.1.4", ["low", "0.0.0.0/1"]),
+            route("VirtualNetworkGateway", undefined, ["high", "128.0.0.0/1"]),
+          ],
         ],
-      ],
-      [
-        "/segmented",
         [
-          route("VirtualAppliance", "10.0.1.4", ["own", "10.1.0.0/16"]),
-          route("VnetLocal", undefined, ["kept", "10.1.1.0/24"]),
+          "/segmented",
+          [
+            route("VirtualAppliance", "10.0.1.4", ["own", "10.1.0.0/16"]),
+            route("VnetLocal", undefined, ["kept", "10.1.1.0/24"]),
+          ],
         ],
-      ],
-    ]),
-    permissions: [],
-    egress: new Map(),
-    unreadable: [],
-  });
-  const said = (apiAccess: "public" | "private", ...subnets: ReturnType<typeof subnet>[]) =>
-    ownRoutesWarnings({ ...given, apiAccess }, created, network(...subnets));
+      ]),
+      permissions: [],
+      egress: new Map(),
+      unreadable: [],
+    });
+    const said = (apiAccess: "public" | "private", ...subnets: ReturnType<typeof subnet>[]) =>
+      ownRoutesWarnings({ ...given, apiAccess }, created, network(...subnets));
 
-  it("says what the firewall has to let out, once for all of them", () => {
-    expect(said("private", subnet(a, "/firewall"), subnet(b, "/firewall", "/nat"))).toEqual([
-      expect.stringMatching(
-        /^machines in a, b leave by the route out to VirtualAppliance 10\.0\.1\.4: .*let them out to .*registry\.k8s\.io.*docs\/firewall\.md/,
-      ),
-    ]);
-  });
-
-  it("knows a default route in two halves", () => {
-    expect(said("private", subnet(a, "/halves"), subnet(b, undefined, "/nat"))).toEqual([
-      expect.stringMatching(
-        /^machines in a leave by the route low to VirtualAppliance 10\.0\.1\.4 and the route high to VirtualNetworkGateway: /,
-      ),
-    ]);
-  });
-
-  it.each(["public", "private"] as const)(
-    "says what a firewall between machines has to let pass beside a %s API",
-    (apiAccess) => {
-      const both = [subnet(a, "/segmented", "/nat"), subnet(b, "/segmented", "/nat")];
-      const cut = said(apiAccess, ...both);
-
-      expect(cut).toEqual([
+    it("says what the firewall has to let out, once for all of them", () => {
+      expect(said("private", subnet(a, "/firewall"), subnet(b, "/firewall", "/nat"))).toEqual([
         expect.stringMatching(
-          /^machines in a, b reach machines in 10\.1\.2\.0\/24 by the route own to VirtualAppliance 10\.0\.1\.4: .*TCP 6443, TCP 2379, TCP 2380, TCP 10250, UDP 8472 pass/,
+          /^machines in a, b leave by the route out to VirtualAppliance 10\.0\.1\.4: .*let them out to .*registry\.k8s\.io.*docs\/firewall\.md/,
         ),
       ]);
+    });
+
+    it("knows a default route in two halves", () => {
+      expect(said("private", subnet(a, "/halves"), subnet(b, undefined, "/nat"))).toEqual([
+        expect.stringMatching(
+          /^machines in a leave by the route low to VirtualAppliance 10\.0\.1\.4 and the route high to VirtualNetworkGateway: /,
+        ),
+      ]);
+    });
+
+    it.each(["public", "private"] as const)(
+      "says what a firewall between machines has to let pass beside a %s API",
+      (apiAccess) => {
+        const both = [subnet(a, "/segmented", "/nat"), subnet(b, "/segmented", "/nat")];
+        const cut = said(apiAccess, ...both);
+
+        expect(cut).toEqual([
+          expect.stringMatching(
+            /^machines in a, b reach machines in 10\.1\.2\.0\/24 by the route own to VirtualAppliance 10\.0\.1\.4: .*TCP 6443, TCP 2379, TCP 2380, TCP 10250, UDP 8472 pass/,
+          ),
+        ]);
+      },
+    );
+
+    it("says which of them have no way out that is to be seen", () => {
+      expect(said("private", subnet(a, "/internet"), subnet(b, undefined, "/nat"))).toEqual([
+        expect.stringMatching(/^machines in a have no NAT gateway and no route of 0\.0\.0\.0\/0/),
+      ]);
+    });
+
+    it("leaves it to what is refused beside a public API", () => {
+      expect(said("public", subnet(a, "/firewall"), subnet(b, undefined))).toEqual([]);
+    });
+  });
+});
+
+describe("private api", () => {
+  const apiName = "api.zoned-test-e708c06c.internal";
+  const address = "172.16.0.4";
+  const settings = { ...validSettings, apiAccess: "private" } as const;
+
+  const ways = ["CI runner", "VPN", "pulumi config set apiProxy http://", `172.16.0.4 ${apiName}`];
+
+  const environment = { ...process.env };
+  beforeEach(() => {
+    for (const name of Object.keys(process.env)) if (/proxy$/i.test(name)) delete process.env[name];
+  });
+  afterEach(() => void (process.env = { ...environment }));
+
+  const expectWays = (warning: string | undefined): void => {
+    for (const way of ways) expect(warning).toContain(way);
+  };
+
+  it("says nothing of a public API", async () => {
+    const args = { settings: validSettings, apiName, address: undefined, kubeconfig: undefined };
+
+    expect(await privateApiWarnings(args)).toEqual([]);
+  });
+
+  it("says where a new cluster's API will answer, and the three ways there", async () => {
+    const [warning, ...more] = await privateApiWarnings({
+      ...{ settings, apiName, address },
+      kubeconfig: undefined,
+    });
+
+    expect(more).toEqual([]);
+    expect(warning).toMatch(/^the API will answer at 172\.16\.0\.4 port 6443 alone/);
+    expectWays(warning);
+  });
+
+  it("says which record a name needs that somebody else keeps", async () => {
+    const own = { ...settings, apiName: "api.zoned.example" };
+    const args = { settings: own, apiName: own.apiName, address, kubeconfig: undefined };
+
+    expect((await privateApiWarnings(args))[0]).toContain("api.zoned.example. A 172.16.0.4");
+  });
+
+  it.each([
+    ["has DNS servers of its own", ["10.0.0.4"], "", 1],
+    ["has Azure's DNS", [], "", 0],
+    ["has DNS servers that keep the name", ["10.0.0.4"], "api.zoned.example", 0],
+  ])(
+    "says of a network that %s who has to know the private zone",
+    async (_, dnsServers, own, times) => {
+      const warnings = await privateApiWarnings({
+        ...{ settings: { ...settings, apiName: own }, apiName: own || apiName, address },
+        network: { id: "/networks/spoke", dnsServers },
+        kubeconfig: undefined,
+      });
+
+      const said = warnings.filter((one) =>
+        one.includes("/networks/spoke has DNS servers of its own"),
+      );
+      expect(said).toHaveLength(times);
+      expect(said.join()).toMatch(
+        times === 0 ? /^$/ : /forward zoned-test-e708c06c\.internal to 168\.63\.129\.16/,
+      );
     },
   );
 
-  it("says which of them have no way out that is to be seen", () => {
-    expect(said("private", subnet(a, "/internet"), subnet(b, undefined, "/nat"))).toEqual([
-      expect.stringMatching(/^machines in a have no NAT gateway and no route of 0\.0\.0\.0\/0/),
-    ]);
+  describe("in a shell with a proxy", () => {
+    const HTTPS_PROXY = "http://me:hush@proxy.example:3128";
+    const said = async (
+      variables: Record<string, string>,
+      of: Partial<typeof validSettings> = {},
+    ) => {
+      Object.assign(process.env, variables);
+      const warnings = await privateApiWarnings({
+        ...{ settings: { ...settings, ...of }, apiName, address },
+        kubeconfig: undefined,
+      });
+      return warnings.filter((one) => one.includes("HTTPS_PROXY"));
+    };
+
+    it("says that the API is asked by it, without its password", async () => {
+      expect(await said({ HTTPS_PROXY })).toEqual([
+        expect.stringMatching(
+          RegExp(
+            `by HTTPS_PROXY of this shell, http://proxy\\.example:3128, .*does not name ${apiName}`,
+          ),
+        ),
+      ]);
+      expect(await said({ HTTPS_PROXY, NO_PROXY: ".internal.example,internal:443" })).toHaveLength(
+        1,
+      );
+    });
+
+    it.each<[string, Record<string, string>, Partial<typeof validSettings>]>([
+      ["NO_PROXY names its domain", { HTTPS_PROXY, NO_PROXY: "a.example, .internal" }, {}],
+      ["NO_PROXY names it with its port", { HTTPS_PROXY, no_proxy: `${apiName}:6443` }, {}],
+      ["NO_PROXY is for all", { HTTPS_PROXY, NO_PROXY: "*" }, {}],
+      ["apiProxy goes before it", { HTTPS_PROXY }, { apiProxy: "http://proxy.example:3128" }],
+      ["it is a rehearsal's", { HTTPS_PROXY, ZONED_OUTER_PROXY: "" }, {}],
+      ["there is none", {}, {}],
+    ])("does not where %s", async (_, variables, of) => {
+      expect(await said(variables, of)).toEqual([]);
+    });
   });
 
-  it("leaves it to what is refused beside a public API", () => {
-    expect(said("public", subnet(a, "/firewall"), subnet(b, undefined))).toEqual([]);
+  it("says that a living cluster's API is out of reach, why, and the three ways there", async () => {
+    const api = await serveKubernetesApi((_, response) => response.end("ok"));
+    const { kubeconfig } = api;
+    const ask = () => privateApiWarnings({ settings, apiName, address, kubeconfig });
+    expect(await ask()).toEqual([]);
+    api.close();
+
+    const [warning] = await ask();
+
+    expect(warning).toMatch(/does not answer from here \(ECONNREFUSED\)/);
+    expectWays(warning);
+  });
+
+  it("is content with any answer, as of an API that is not ready", async () => {
+    const { kubeconfig, close } = await serveKubernetesApi((_, response) =>
+      response.writeHead(500).end("[-]etcd failed"),
+    );
+
+    expect(await privateApiWarnings({ settings, apiName, address, kubeconfig })).toEqual([]);
+    close();
+  });
+});
+
+describe("addresses", () => {
+  const two = [
+    { ...pool, name: "one", count: 2 },
+    { ...pool, name: "two", count: 2 },
+  ];
+  const settings = { ...validSettings, workerPools: two };
+  const labelled = machinesOf(settings).map((one) => ({ ...one, zone: `westeurope-${one.zone}` }));
+  const problem = (change: Partial<Settings>) =>
+    addressProblems(machinesOf({ ...settings, ...change }), [], labelled, settings).join();
+
+  it.each<[string, Partial<Settings>]>([
+    ["other counts", { controlPlaneCount: 5, workerPools: [{ ...two[0]!, count: 3 }, two[1]!] }],
+    ["fewer", { controlPlaneCount: 1, workerPools: [{ ...two[0]!, count: 0 }, two[1]!] }],
+    ["a pool at the end", { workerPools: [...two, { ...pool, name: "three" }] }],
+    ["without the last pool", { workerPools: two.slice(0, 1) }],
+  ])("lets machines be where they are: %s", (_, change) => {
+    expect(problem(change)).toBe("");
+  });
+
+  it.each<[string, Partial<Settings>, RegExp[]]>([
+    [
+      "control planes to other zones, whose etcd would be elsewhere at once",
+      { zones: ["2", "1", "3"], workerPools: [] },
+      [/test-cp-1 would move from 172\.16\.1\.4 to 172\.16\.2\.4/, /test-cp-2 would move from/],
+    ],
+    [
+      "workers to other zones of their pool",
+      { workerPools: [{ ...two[0]!, zones: ["1", "3", "2"] }, two[1]!] },
+      [/test-one-1 would move from 172\.16\.2\.16 to 172\.16\.3\.16/],
+    ],
+    [
+      "the workers of a pool in whose place another one is removed",
+      { workerPools: two.slice(1) },
+      [/test-two-1 would move from .*workerPools\[0\]\.count' 0/],
+    ],
+    [
+      "a renamed pool's workers to addresses that are taken until the end",
+      { workerPools: [{ ...two[0]!, name: "other" }, two[1]!] },
+      [/test-other-1 would get 172\.16\.2\.16, which zoned-test-one-1 has/],
+    ],
+  ])("moves no machine: refuses %s", (_, change, says) => {
+    for (const text of says) expect(problem(change)).toMatch(text);
+  });
+
+  it("knows no address of a living cluster twice, and lets machines move while there is none", () => {
+    const [machine] = machinesOf(settings);
+    const elsewhere = [{ name: machine!.name, address: "172.16.1.99" }];
+    const where = { name: machine!.name, address: machine!.address };
+
+    expect(addressProblems([machine!], elsewhere, [where], settings)).toEqual([]);
+    expect(addressProblems([machine!], elsewhere, undefined, settings)).toEqual([]);
+    expect(addressProblems([machine!], elsewhere, [], settings).join()).toMatch(/would move from/);
+  });
+
+  it("moves no machine whose address stays to another zone, as in subnets of others", () => {
+    const [machine] = machinesOf(settings).map((one) => ({ ...one, address: "10.1.1.14" }));
+    const before = { name: machine!.name, address: "10.1.1.14" };
+    const problemIn = (zone?: string) =>
+      addressProblems([machine!], [], [{ ...before, zone }], settings).join();
+
+    expect(problemIn(`westeurope-${machine!.zone}`)).toBe("");
+    expect(problemIn()).toBe("");
+    expect(problemIn("westeurope-3")).toMatch(
+      /^.*test-cp-1, which is at 10\.1\.1\.14, would move from westeurope-3 to westeurope-1/,
+    );
+  });
+
+  it("leaves interfaces of others alone that lie in the same group", async () => {
+    await Recorder.start();
+    const interfaceOf = (stack: string, machine: string) => ({
+      ...{ name: `zoned-test-${machine}-nic`, tags: { "zoned-stack": stack } },
+      properties: { ipConfigurations: [{ properties: { privateIPAddress: "172.16.1.4" } }] },
+    });
+    const shown = new Map(
+      [interfaceOf(stackName(), "one-1"), interfaceOf("organization/others/prod", "two-1")].map(
+        (one) => [shownAs("azure-native:network:NetworkInterface", one.name), one],
+      ),
+    );
+    const namesIn = (resourceGroup: string) =>
+      interfaceAddresses(shown, { clusterName: "zoned-test", resourceGroup }).map(
+        ({ name }) => name,
+      );
+
+    expect(namesIn("shared")).toEqual(["zoned-test-one-1"]);
+    expect(namesIn("")).toEqual(["zoned-test-one-1", "zoned-test-two-1"]);
   });
 });
