@@ -20,10 +20,18 @@ const inNetwork = (path: string) =>
   `${subscriptionPath}/resourceGroups/network/providers/Microsoft.Network/${path}`;
 const subnet = (name: string) => inNetwork(`virtualNetworks/spoke/subnets/${name}`);
 const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
+const wholePage = readFileSync(join(checkout, "docs/landing-zone.md"), "utf8");
 const identityId = `${subscriptionPath}/resourceGroups/network/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
+
+/** What the page shows of a preview of the landing zone below. */
+function shownByPage(): string {
+  const [, shown = ""] = /```text\n(.*?)```/s.exec(wholePage) ?? [];
+  return shown;
+}
 
 describe("a landing zone in which everything is wrong", () => {
   let cloud: LocalCloud;
+  let preview: Awaited<ReturnType<LocalCloud["stack"]["preview"]>>;
 
   async function make({ resources, network, identities }: Clients): Promise<void> {
     const location = "northeurope";
@@ -121,11 +129,12 @@ describe("a landing zone in which everything is wrong", () => {
     await make(cloud.sdks());
     const lock = "providers/Microsoft.Authorization/locks/keep";
     await cloud.lock(`${subscriptionPath}/resourceGroups/platform/${lock}`, "ReadOnly");
+    preview = await cloud.stack.preview();
   });
   afterAll(() => cloud?.stop());
 
   it("is refused once, with all that is to be asked for, and ends with the text for the network's owners", async () => {
-    const text = refused(await cloud.stack.preview());
+    const text = refused(preview);
 
     const said = [
       /userAssignedIdentities\/kubernetes lacks rights/,
@@ -154,6 +163,15 @@ describe("a landing zone in which everything is wrong", () => {
     expect(said.filter((_, at) => places[at]! < 0)).toEqual([]);
     expect(places).toEqual(places.toSorted((one, other) => one - other));
   });
+
+  it("is refused in the words that docs/landing-zone.md shows", () => {
+    const refusal = preview.diagnostics.find((text) => text.includes("cannot be deployed"));
+
+    const said = refusal
+      ?.replaceAll(subscriptionPath, "/subscriptions/SUBSCRIPTION")
+      .replaceAll(/ +$/gm, "");
+    expect(`${said}\n`).toBe(shownByPage());
+  });
 });
 
 /** What the page has somebody type who was given a subnet. */
@@ -165,7 +183,7 @@ function typedBy(page: string): string[] {
 
 describe("what docs/landing-zone.md has somebody do who was given a subnet", () => {
   const location = "westeurope";
-  const typed = typedBy(readFileSync(join(checkout, "docs/landing-zone.md"), "utf8"));
+  const typed = typedBy(wholePage);
   let cloud: LocalCloud;
   let clients: Clients;
   let before: readonly string[];
