@@ -139,7 +139,9 @@ describe("offers", () => {
       const problems = await problemsOf({ ...scene, ...changed });
 
       expect(problems).toContainEqual(
-        expect.stringMatching(new RegExp(`^${first}: size ${controlPlaneSize} `)),
+        expect.stringMatching(
+          new RegExp(`^${first}: size ${controlPlaneSize} takes no Premium disks`),
+        ),
       );
       expect(problems.filter((problem) => !problem.startsWith(first!))).toEqual([]);
     }

@@ -73,7 +73,7 @@ it.each([
   },
   ...["core/v1:Service", "apps/v1:Deployment", "apps/v1:DaemonSet", "apps/v1:DaemonSetPatch"].map(
     (type) => ({
-      problem: `a ${type} that it would have to wait for`,
+      problem: `a type that it would have to wait for, ${type}`,
       type: `kubernetes:${type}`,
       news: { metadata: { name: "a" } },
       says: expect.stringMatching(
