@@ -64,7 +64,7 @@ export interface KubernetesObject {
       readonly architecture?: string;
       readonly kubeletVersion?: string;
       readonly kernelVersion?: string;
-      /** Such as containerd://2.2.1. */
+      /** Its program and version, as an address. */
       readonly containerRuntimeVersion?: string;
     };
     readonly message?: string;

@@ -26,7 +26,7 @@ it("asks a living API for everything, and goes by the API server's clock", async
     ...{ looked: true, healthy: true },
     time: new Date(now).toISOString(),
   });
-  expect(checks).toHaveLength(25);
+  expect(checks).toHaveLength(26);
   expect(checks[0]!.saw).toMatch(/^https:\/\/localhost:\d+ \((127\.0\.0\.1|::1)\) is ready/);
   expect(checks.find(({ name }) => name === "etcd size")!.saw).toBe("40.0 MiB of 8 GiB (0 %)");
   expect(checks.find(({ name }) => name === "etcd version")!.saw).toBe("3.7.0");
