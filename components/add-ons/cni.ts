@@ -4,7 +4,7 @@ import type { ApiServer } from "../api-server";
 import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
 import { manifests as sources } from "../versions";
-import { Flannel, netConf, podMtu } from "./cni/flannel";
+import { Flannel, netConf, podMtu } from "./flannel";
 import { applyObjects, isWorkload, objectIn, parseObjects, Workload } from "./objects";
 import { RollOutTarget, targetOf } from "./roll-out";
 

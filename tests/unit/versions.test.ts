@@ -27,7 +27,7 @@ it("looks at the whole program", () => {
       "index.ts",
       "Pulumi.yaml",
       join("components", "kubeadm", "kubeadm.ts"),
-      join("components", "add-ons", "cni", "canal.ts"),
+      join("components", "add-ons", "cni.ts"),
       join("cloud-init", "first-boot.sh"),
     ]),
   );

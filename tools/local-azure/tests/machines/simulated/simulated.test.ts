@@ -109,7 +109,7 @@ describeUnless(missing)("simulated machines on real components", () => {
       process.execPath,
       [
         ...loadTypeScript,
-        path.join(checkout, "tools/local-azure/tests/support/simulated/fixture.ts"),
+        path.join(checkout, "tools/local-azure/tests/support/simulated/killed-daemon.ts"),
         task,
       ],
       { stdio: ["ignore", "pipe", "inherit"] },

@@ -1,8 +1,8 @@
 import { webcrypto } from "node:crypto";
 import * as https from "node:https";
 
-import * as x509 from "@peculiar/x509";
 import "reflect-metadata";
+import * as x509 from "@peculiar/x509";
 
 import { listen } from "../../../../../tests/support/listen";
 import { Access, Resolve } from "../../../plugins/kubernetes/api";

@@ -1,10 +1,9 @@
 import { generateKeyPairSync, webcrypto } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { TLSSocket } from "node:tls";
 
-import * as x509 from "@peculiar/x509";
 import "reflect-metadata";
+import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
 import { encryptionAlgorithm } from "../../../../../components/key-algorithm";
@@ -22,7 +21,6 @@ import type { Payload } from "../../../../../components/machine/payload";
 import { versions } from "../../../../../components/versions";
 import { listen } from "../../../../../tests/support/listen";
 import type { VirtualMachine } from "../../../machines/machines";
-import { SimulatedMachines } from "../../../machines/simulated/simulated";
 
 /**
  * What a careful operator would hand to the machines of one small cluster; for tests of this
@@ -266,14 +264,3 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
   };
   return `#!/bin/bash\nexit\n#--- payload ---\n${JSON.stringify(payload)}\n`;
 }
-
-/** Initializes a cluster as a daemon does, then waits to be killed; for the test of what comes after. */
-async function main(): Promise<void> {
-  const { vm, script, ...options } = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8"));
-  const machines = new SimulatedMachines({ ...options, log: (message) => console.error(message) });
-  await machines.create(vm);
-  console.log(JSON.stringify(await machines.runScript(vm, script)));
-  setInterval(() => undefined, 60_000);
-}
-
-void main();

@@ -2,12 +2,12 @@ import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ApiServer } from "../../api-server";
-import type { Settings } from "../../settings/settings";
-import { flannelImage } from "../../versions";
-import { clusterRights } from "../cluster-rights";
-import { apiServerEnv, skipAwait } from "../objects";
-import { RollOutTarget } from "../roll-out";
+import type { ApiServer } from "../api-server";
+import type { Settings } from "../settings/settings";
+import { flannelImage } from "../versions";
+import { clusterRights } from "./cluster-rights";
+import { apiServerEnv, skipAwait } from "./objects";
+import { RollOutTarget } from "./roll-out";
 
 const namespace = "kube-flannel";
 
