@@ -107,12 +107,10 @@ export class AddOns extends pulumi.ComponentResource {
     }
     if (settings.metricsServer) {
       // A kubelet has a certificate that can be verified when its machine's step has ended.
-      awaited.push(
-        new MetricsServer("metrics-server", args, {
-          parent: this,
-          dependsOn: [nodeAddOns, ...joins],
-        }),
-      );
+      new MetricsServer("metrics-server", args, {
+        parent: this,
+        dependsOn: [nodeAddOns, ...joins],
+      });
     }
     if (settings.reboots) {
       awaited.push(
@@ -123,17 +121,20 @@ export class AddOns extends pulumi.ComponentResource {
         ),
       );
     }
-    new RollOut(
-      "roll-out",
-      {
-        targets: awaited.flatMap(({ targets }) => targets),
-        runs: [...machineRecords].map(
-          ([machine, { bootstrapRequestedAt }]) => `${machine}/${bootstrapRequestedAt}`,
-        ),
-        kubeconfig: args.kubeconfig,
-      },
-      { parent: this, dependsOn: [...awaited, ...joins] },
+    const ofMachines = [...machineRecords].map(
+      ([machine, { bootstrapRequestedAt }]) => `${machine}/${bootstrapRequestedAt}`,
     );
+    // A Deployment that has not got well by itself is no reason to stop an update that changes machines alone.
+    const waits = { DaemonSet: ofMachines, Deployment: [args.initialization.id] };
+    for (const kind of ["DaemonSet", "Deployment"] as const) {
+      const targets = awaited.flatMap((one) => one.targets).filter((one) => one.kind === kind);
+      if (targets.length === 0) continue;
+      new RollOut(
+        kind === "DaemonSet" ? "roll-out" : "controllers-roll-out",
+        { targets, runs: waits[kind], kubeconfig: args.kubeconfig },
+        { parent: this, dependsOn: [...awaited, ...joins] },
+      );
+    }
     this.registerOutputs();
   }
 }

@@ -10,7 +10,7 @@ import { machinesOf } from "../settings/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { skipAwait, spread, tolerations } from "./objects";
-import { RollOut, RollOutTarget } from "./roll-out";
+import { RollOut } from "./roll-out";
 
 const name = "metrics-server";
 const namespace = "kube-system";
@@ -42,7 +42,6 @@ export interface MetricsServerArgs {
  */
 export class MetricsServer extends pulumi.ComponentResource {
   /** What to await once all machines are what they shall be. */
-  readonly targets: readonly RollOutTarget[];
 
   constructor(
     resourceName: string,
@@ -154,10 +153,13 @@ export class MetricsServer extends pulumi.ComponentResource {
       { metadata: unawaited, spec },
       { ...child, dependsOn: [account, ...rights, delegator, reader, secret] },
     );
-    this.targets = [{ kind: "Deployment", namespace, name, spec }];
     const rollOut = new RollOut(
       `${resourceName}-roll-out`,
-      { targets: this.targets, runs: [initialization.id], kubeconfig },
+      {
+        targets: [{ kind: "Deployment", namespace, name, spec }],
+        runs: [initialization.id],
+        kubeconfig,
+      },
       { ...child, dependsOn: [deployment] },
     );
     new APIService(

@@ -22,6 +22,7 @@ interface Live {
     readonly desiredNumberScheduled?: number;
     readonly updatedNumberScheduled?: number;
     readonly numberAvailable?: number;
+    readonly replicas?: number;
     readonly updatedReplicas?: number;
     readonly availableReplicas?: number;
     readonly conditions?: readonly Condition[];
@@ -36,6 +37,8 @@ interface Progress {
   readonly wanted: number;
   readonly updated: number;
   readonly available: number;
+  /** Of earlier versions, where a Deployment makes new ones first; they are available too. */
+  readonly old: number;
   /** Why no pod of it can be made at all, as the API server says it. */
   readonly refusal?: string;
 }
@@ -105,15 +108,16 @@ async function progressOf(api: KubernetesApi, target: RolledOut): Promise<Progre
     wanted: wanted ?? 0,
     updated: updated ?? 0,
     available: available ?? 0,
+    old: kind === "DaemonSet" ? 0 : (status.replicas ?? 0) - (status.updatedReplicas ?? 0),
     refusal: status.conditions?.find(({ type }) => type === "ReplicaFailure")?.message,
   };
 }
 
 /** Those that have to be waited for while so many Nodes are not Ready. Pods of a Deployment go elsewhere. */
 const lacking = (all: readonly Progress[], silent: number): Progress[] =>
-  all.filter(({ target, isSeen, wanted, updated, available }) => {
+  all.filter(({ target, isSeen, wanted, updated, available, old }) => {
     const excused = target.kind === "DaemonSet" ? silent : 0;
-    const isUpdated = updated >= wanted || excused > 0;
+    const isUpdated = (updated >= wanted && old <= 0) || excused > 0;
     return !isSeen || !isUpdated || available < wanted - excused;
   });
 

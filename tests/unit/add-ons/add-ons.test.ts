@@ -320,21 +320,34 @@ describe("the roll-out", () => {
   const rollOut = async (change: Change) => {
     const built = await build(change);
     const all = await built.recorder.of("pulumi-nodejs:dynamic/zoned:RollOut");
-    const found = all.find(({ name }) => name === "roll-out")!;
-    const targets = found.inputs.targets.map(({ name }: { name: string }) => name) as string[];
-    return { ...built, found, targets };
+    const found = (of: string) => all.find(({ name }) => name === of)!;
+    // kube-proxy's mode is awaited by itself before.
+    const targets = all
+      .filter(({ name }) => name !== "kube-proxy-roll-out")
+      .flatMap(({ inputs }) => inputs.targets) as { kind: string; name: string }[];
+    return {
+      ...built,
+      found: found("roll-out"),
+      controllers: found("controllers-roll-out"),
+      targets,
+    };
   };
-  const awaitedFor = async (change: Change) =>
-    (await rollOut(change)).found.inputs.awaitedFor as string;
+  const awaitedFor = async (change: Change) => {
+    const { found, controllers } = await rollOut(change);
+    return [found, controllers].map(({ inputs }) => inputs.awaitedFor as string);
+  };
 
   it("is awaited at the end, for all that runs in the cluster", async () => {
     const { found, targets, workerJoin } = await rollOut({
       settings: { reboots: { days: ["sun"], from: "02:00", to: "05:00" } },
     });
 
-    expect(targets).toEqual([
-      ...["kube-flannel-ds", "cloud-node-manager", "kube-proxy", "cloud-controller-manager"],
-      "kured",
+    expect(targets.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      "DaemonSet kube-flannel-ds",
+      "DaemonSet cloud-node-manager",
+      "DaemonSet kube-proxy",
+      "DaemonSet kured",
+      "Deployment cloud-controller-manager",
     ]);
     expect(await dependenciesOf(found)).toContain(workerJoin);
   });
@@ -348,7 +361,7 @@ describe("the roll-out", () => {
       "is the one wait: the provider would wait for machines that are off, dead or leaving",
       async (texts) => {
         const reboots = { days: ["sun"], from: "02:00", to: "05:00" };
-        const { recorder, found, targets } = await rollOut({
+        const { recorder, targets } = await rollOut({
           settings: { cni, diskDriver: true, metricsServer: true, reboots },
           manifests: texts,
         });
@@ -361,12 +374,12 @@ describe("the roll-out", () => {
         const onMachines = ["cloud-node-manager", "csi-azuredisk-node", "kube-proxy", "kured"];
         const all = [...network, ...controllers, ...onMachines];
         const expected = [...all, "cloud-controller-manager", "metrics-server"].sort();
-        expect([...targets].sort()).toEqual(expected);
+        expect(targets.map(({ name }) => name).sort()).toEqual(expected);
         const applied = workloads.map(({ inputs: { kind, metadata } }) => {
           const { namespace, name } = metadata;
           return { kind, namespace, name };
         });
-        expect(found.inputs.targets).toEqual(expect.arrayContaining(applied));
+        expect(targets).toEqual(expect.arrayContaining(applied));
         expect(applied).toHaveLength(expected.length);
         for (const { inputs } of workloads) {
           expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });
@@ -382,29 +395,37 @@ describe("the roll-out", () => {
   });
 
   itWith(manifests.diskDriver, "comes after all that it awaits was applied", async (texts) => {
-    const { found } = await rollOut({
-      settings: { diskDriver: true, metricsServer: true },
+    const { found, controllers } = await rollOut({
+      settings: { diskDriver: true },
       manifests: texts,
     });
 
-    const waitsFor = (await dependenciesOf(found)).map((one) => one.constructor.name);
-    for (const component of ["CloudControllerManager", "DiskDriver", "MetricsServer"]) {
-      expect(waitsFor).toContain(component);
+    for (const one of [found, controllers]) {
+      const waitsFor = (await dependenciesOf(one)).map(({ constructor }) => constructor.name);
+      expect(waitsFor).toEqual(expect.arrayContaining(["CloudControllerManager", "DiskDriver"]));
     }
   });
 
   it("is awaited again for another machine or another specification, and else is not", async () => {
     const first = await awaitedFor({});
 
-    expect(await awaitedFor({ runs: { b: "1", a: "1" } })).toBe(first);
+    expect(await awaitedFor({ runs: { b: "1", a: "1" } })).toEqual(first);
     for (const change of [
-      { runs: { a: "1", b: "2" } },
       { apiName: "other.example" },
       { settings: { proxyMode: "nftables" as const } },
       // In azure.json, whose hash pods carry: an output.
       { settings: { tags: { team: "platform" } } },
     ]) {
-      expect(await awaitedFor(change)).not.toBe(first);
+      expect(await awaitedFor(change)).not.toEqual(first);
     }
+  });
+
+  it("does not wait again for Deployments where machines alone change, since one may long have been broken", async () => {
+    const [onMachines, controllers] = await awaitedFor({});
+
+    const [onOthers, same] = await awaitedFor({ runs: { a: "1", b: "2" } });
+
+    expect(onOthers).not.toBe(onMachines);
+    expect(same).toBe(controllers);
   });
 });

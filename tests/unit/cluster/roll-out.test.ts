@@ -117,6 +117,12 @@ it("waits for a machine that has just joined", async () => {
   await expect(wait()).rejects.toThrow("stood still");
 });
 
+it("waits until a Deployment has no pod of an earlier version beside the new one, which is available too", async () => {
+  deployment = { replicas: 2, updatedReplicas: 1, availableReplicas: 1 };
+
+  await expect(wait()).rejects.toThrow("Deployment kube-system/controllers has stood still");
+});
+
 it("waits until what was applied has been seen", async () => {
   generation = 2;
 

@@ -45,7 +45,7 @@ const officialAnnotations: readonly string[] = [
   "waitFor",
 ];
 
-/** Whose readiness the official plugin knows; of the kinds in kinds.ts, these alone are awaited by it. */
+/** Whose readiness the official plugin knows; of the kinds in objects.ts, these alone are awaited by it. */
 const awaitedKinds: readonly string[] = ["DaemonSet", "Deployment", "Service"];
 
 function failuresOf(inputs: Properties, isPatch: boolean): Failure[] {

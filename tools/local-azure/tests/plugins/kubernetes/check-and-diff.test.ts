@@ -95,7 +95,7 @@ it.each([
 
 it.each(["kubernetes:batch/v1:Job", "kubernetes:core/v1:ConfigMapList"])("refuses a %s", (type) => {
   expect(() => check(type, { metadata: { name: "a" }, items: [] })).toThrow(
-    /^only the official plugin knows the kind \w+ of \S+: add it to .*kinds\.ts$/,
+    /^only the official plugin knows the kind \w+ of \S+: add it to .*objects\.ts$/,
   );
 });
 
