@@ -1,7 +1,8 @@
 import { ownAccounts } from "../settings/logins";
-import { quoted, toRemove } from "../settings/problem";
+import { quoted, toRemove, toSet } from "../settings/problem";
 import { azureName, mostOfIdentity } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
+import { tokenIssuerOf } from "../token-issuer";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";
 import { keyOf } from "./existing-network";
@@ -25,12 +26,24 @@ function credentialsOf(settings: Settings, id: string): string[] {
   ].map((account) => azureName(clusterName, account));
 }
 
-function compared(names: readonly string[], there: readonly { name: string }[] | "unreadable") {
+interface Credential {
+  readonly name: string;
+  readonly properties: { readonly issuer: string };
+}
+
+/** @param issuer this cluster's, which no other's credentials have */
+function compared(
+  names: readonly string[],
+  there: readonly Credential[] | "unreadable",
+  issuer: string,
+) {
   const wanted = names.length;
-  if (there === "unreadable") return { wanted, others: 0, isWritten: undefined };
-  const known = new Set(there.map(({ name }) => keyOf(name)));
-  const found = names.filter((name) => known.has(keyOf(name))).length;
-  return { wanted, others: known.size - found, isWritten: found === wanted };
+  if (there === "unreadable") return { wanted, others: 0, taken: [], isWritten: undefined };
+  const keys = new Set(names.map(keyOf));
+  const found = there.filter(({ name }) => keys.has(keyOf(name)));
+  const taken = found.filter(({ properties }) => properties.issuer !== issuer);
+  const isWritten = found.length - taken.length === wanted;
+  return { wanted, others: there.length - found.length, taken, isWritten };
 }
 
 const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/write";
@@ -45,19 +58,20 @@ export async function getWorkloadClients(
   connection: AzureConnection,
 ): Promise<WorkloadClients> {
   const { workloadIdentities, machineIdentity, identityId: ofCluster } = settings;
+  const issuer = tokenIssuerOf(settings, connection.subscriptionId);
   const declared = workloadIdentities.map(({ identityId }) => identityId);
   const ids = [...new Set([...declared, ...(machineIdentity ? [] : [ofCluster])])].filter(Boolean);
   const answers = await Promise.all(
     ids.map(async (id) => {
       const [answer, there] = await Promise.all([
         askIdentity(id, write, connection),
-        connection.arm.listIfReadable<{ name: string }>(
+        connection.arm.listIfReadable<Credential>(
           `${id}/federatedIdentityCredentials`,
           { "api-version": "2023-01-31" },
-          { name: "" },
+          { name: "", properties: { issuer: "" } },
         ),
       ]);
-      return { id, ...answer, ...compared(credentialsOf(settings, id), there) };
+      return { id, ...answer, ...compared(credentialsOf(settings, id), there, issuer) };
     }),
   );
   return {
@@ -67,7 +81,7 @@ export async function getWorkloadClients(
         typeof identity === "object" ? [[keyOf(id), identity.clientId] as const] : [],
       ),
     ),
-    problems: answers.flatMap(({ id, identity, isAllowed, isWritten, wanted, others }) => {
+    problems: answers.flatMap(({ id, identity, isAllowed, isWritten, wanted, others, taken }) => {
       const isDeclared = declared.includes(id);
       if (!keyOf(id).startsWith(`/subscriptions/${keyOf(connection.subscriptionId)}/`)) {
         const expected = `expected an identity in the cluster's subscription, ${connection.subscriptionId}, where its federated credential is written: take one of those`;
@@ -91,6 +105,12 @@ export async function getWorkloadClients(
                 "give some service accounts another identity, or roles in its place",
             ]
           : []),
+        ...taken.map(
+          ({ name, properties }) =>
+            `the identity ${id} has a federated credential ${name} of the issuer ${properties.issuer}, expected ${issuer}: a cluster of the same name has it. ` +
+            `Take another name for this one (${toSet("clusterName", "NAME")}), or another identity; where nothing logs in by it any more: ` +
+            `az resource delete --ids ${quoted(`${id}/federatedIdentityCredentials/${name}`)}`,
+        ),
         ...(isAllowed || isWritten
           ? []
           : [

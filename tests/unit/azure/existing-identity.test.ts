@@ -4,6 +4,7 @@ import type { AzureConnection } from "../../../components/azure/connection";
 import { getExistingIdentity } from "../../../components/azure/existing-identity";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getWorkloadClients } from "../../../components/azure/workload-clients";
+import { tokenIssuerOf } from "../../../components/token-issuer";
 import { listen } from "../../support/listen";
 import { subscriptionId, validSettings } from "../../support/sample";
 
@@ -15,8 +16,13 @@ interface Azure {
   readonly identity?: object | "unreadable";
   /** What the login may do with it; undefined where Azure does not say it. */
   readonly permissions?: readonly object[];
-  /** Names of its federated credentials. */
+  /** Its federated credentials, as `NAME`, or `NAME ISSUER` of those that are not this cluster's. */
   readonly credentials?: readonly string[];
+}
+
+function credentialOf(text: string) {
+  const [name, issuer = tokenIssuerOf(validSettings, subscriptionId)] = text.split(" ");
+  return { name, properties: { issuer } };
 }
 
 async function answered<T extends object>(
@@ -31,7 +37,7 @@ async function answered<T extends object>(
     const body = isPermissions
       ? permissions && { value: permissions }
       : pathname.endsWith("/federatedIdentityCredentials")
-        ? credentials && { value: credentials.map((name) => ({ name })) }
+        ? credentials && { value: credentials.map(credentialOf) }
         : identity;
     const refuse = (status: number, code: string) =>
       response.writeHead(status).end(JSON.stringify({ error: { code, message: "…" } }));
@@ -164,6 +170,22 @@ describe("an identity that service accounts log in as", () => {
     expect([later.problems, [...later.isWritten.values()]]).toEqual([[], [true]]);
     const more = await askFor({ ...azure, credentials: own.slice(1) });
     expect([more.problems.length, [...more.isWritten.values()]]).toEqual([1, [false]]);
+  });
+
+  it("has no credential of another cluster of the same name", async () => {
+    const credentials = [own[0]!, `${own[1]} https://theirs.blob.core.windows.net/issuer`];
+    const azure = { identity: { properties }, credentials };
+
+    const { problems, isWritten } = await askFor(azure);
+
+    expect([problems, [...isWritten.values()]]).toEqual([
+      [
+        expect.stringMatching(
+          /credential \S+_jobs of the issuer https:\/\/theirs\S+, .* set clusterName NAME.* delete --ids \S+\/Zoned-Test_shop_jobs$/,
+        ),
+      ],
+      [false],
+    ]);
   });
 
   it("is read, which is another role than to let somebody log in as it", async () => {
