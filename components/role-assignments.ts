@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import type { ExistingNetwork } from "./azure/existing-network";
 import { foreignRoles, isOwnRole } from "./azure/foreign-roles";
 import type { Registry } from "./azure/registries";
-import { builtIn, guid } from "./azure/role-ids";
+import { assignmentName, builtIn, roleAt } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity, type KubeletIdentity } from "./identity";
 import { Roles } from "./roles";
@@ -18,26 +18,12 @@ interface Assigned {
 }
 
 /**
- * The id of a built-in role, of which Azure's documentation gives the GUID. Azure shows an assignment with the role as
- * the scope's own subscription has it, and a refresh takes that into the state.
- *
- * @param subscriptionId for a scope that is in none
- */
-export const builtInRole = (id: string, scope: string, subscriptionId: string): string => {
-  const [, ofScope = subscriptionId] = /^\/subscriptions\/([^/]+)/i.exec(scope) ?? [];
-  return `/subscriptions/${ofScope}/providers/Microsoft.Authorization/roleDefinitions/${id}`;
-};
-
-/**
  * For a role that may have been assigned by another subscription's id of it: Azure takes both ids for one role, which it
  * does not assign twice.
  */
 export const oneAtATime: pulumi.CustomResourceOptions = { deleteBeforeReplace: true };
 
-/**
- * Gives a role to a managed identity. The assignment's name follows from all three: it can never be moved to
- * another principal, scope or role.
- */
+/** Gives a role to a managed identity. */
 export const assignRole = (
   name: string,
   { principalId, scope, roleDefinitionId }: Assigned,
@@ -52,7 +38,7 @@ export const assignRole = (
       principalType: "ServicePrincipal",
       roleAssignmentName: pulumi
         .all([principalId, scope, roleDefinitionId])
-        .apply((parts) => guid(parts.join(" "))),
+        .apply((parts) => assignmentName(...parts)),
     },
     opts,
   );
@@ -95,7 +81,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     const inGroup = { deletedWith: resourceGroup.own };
     const subscription = `/subscriptions/${subscriptionId}`;
-    const role = (id: string, scope = "") => builtInRole(id, scope, subscriptionId);
+    const role = (id: string, scope = "") => roleAt(id, scope, subscriptionId);
     const assign = (
       what: string,
       scope: pulumi.Input<string>,
@@ -143,7 +129,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
     for (const { id, pull } of registries) {
       assignRole(
         `${name}-pulls-${id.split("/").at(-1)!.toLowerCase()}`,
-        { principalId, scope: id, roleDefinitionId: builtInRole(pull.guid, id, subscriptionId) },
+        { principalId, scope: id, roleDefinitionId: roleAt(pull.guid, id, subscriptionId) },
         { parent: this, dependsOn: [after] },
       );
     }

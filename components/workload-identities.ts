@@ -4,13 +4,14 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { azureCloudAt } from "./azure/clouds";
 import { keyOf } from "./azure/existing-network";
+import { roleAt } from "./azure/role-ids";
 import type { Shown } from "./azure/shown";
 import type { WorkloadClients } from "./azure/workload-clients";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
-import { assignRole, builtInRole, oneAtATime } from "./role-assignments";
+import { assignRole, oneAtATime } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/logins";
 import { issuerAccount } from "./azure/resource-names";
 import { parseIdentity } from "./settings/azure-ids";
@@ -177,9 +178,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
     const { clientId, principalId, name: resourceName } = identity;
     one.roles.forEach((given) => {
       const { role, scope } = given;
-      const roleDefinitionId = role.startsWith("/")
-        ? role
-        : builtInRole(role, scope, this.args.subscriptionId);
+      const roleDefinitionId = roleAt(role, scope, this.args.subscriptionId);
       assignRole(
         // By its content, as Azure names it: by its position it would be made while another still has its name.
         `${name}-identity-role-${digest(roleKey(given)).slice(0, 8)}`,

@@ -1,6 +1,7 @@
 import type { AzureConnection } from "./connection";
 import { keyOf } from "./existing-network";
 import { isAllowed, permissionsAt } from "./rights";
+import { assignmentName } from "./role-ids";
 import { type Shown, shownText } from "./shown";
 
 /** A role that an identity of this program's own gets at a scope. */
@@ -8,7 +9,7 @@ export interface Assignment {
   /** The identity's name. */
   readonly identity: string;
   readonly scope: string;
-  /** Its GUID, or its id. */
+  /** The id by which it is assigned. */
   readonly role: string;
 }
 
@@ -25,7 +26,10 @@ export async function isAssignable(
   );
 }
 
-/** Whether Azure has an assignment, as far as the login may read it: what is not known is not refused. */
+/**
+ * Whether Azure has an assignment by this program's name for it, as far as the login may read it: what is not known is
+ * not refused.
+ */
 export async function isAssigned(
   { identity, scope, role }: Assignment,
   shown: Shown,
@@ -35,19 +39,13 @@ export async function isAssigned(
   const principalId = shownText(shown, token, identity, "principalId");
   if (principalId === undefined) return false;
   const assigned = await arm
-    .list<{ properties: { principalId: string; scope: string; roleDefinitionId: string } }>(
+    .list<{ name: string }>(
       `${scope}/providers/Microsoft.Authorization/roleAssignments`,
       { "api-version": "2022-04-01", $filter: `atScope() and assignedTo('${principalId}')` },
-      { properties: { principalId: "", scope: "", roleDefinitionId: "" } },
+      { name: "" },
     )
     .catch(() => undefined);
-  const nameOf = (id: string) => keyOf(id.split("/").at(-1)!);
-  return (
-    assigned?.some(
-      ({ properties: one }) =>
-        one.principalId === principalId &&
-        keyOf(one.scope) === keyOf(scope) &&
-        nameOf(one.roleDefinitionId) === nameOf(role),
-    ) ?? true
-  );
+  // One of others gives the same right, and this program's is still to be made.
+  const wanted = assignmentName(principalId, scope, role);
+  return assigned?.some(({ name }) => keyOf(name) === wanted) ?? true;
 }

@@ -5,8 +5,9 @@ import { azureName } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
 import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
-import type { ExistingNetwork } from "./existing-network";
+import { type ExistingNetwork, keyOf } from "./existing-network";
 import { foreignRoleId, foreignRoles } from "./foreign-roles";
+import { roleAt } from "./role-ids";
 import type { Shown } from "./shown";
 
 /**
@@ -23,7 +24,7 @@ export async function assignedScopeProblems(
   const instead = `, or name an identity that has them (${toSet("identityId", "ID")})`;
   const asked = [
     ...ofCluster(settings, network, subscriptionId).map((one) => ({ one, instead })),
-    ...ofPods(settings).map((one) => ({ one, instead: "" })),
+    ...ofPods(settings, subscriptionId).map((one) => ({ one, instead: "" })),
   ];
   const answers = await Promise.all(
     asked.map(async ({ one, instead: or }) =>
@@ -34,7 +35,9 @@ export async function assignedScopeProblems(
   // A right at a network is one at its subnets.
   const highest = refused.filter(
     ({ scope, or }) =>
-      !refused.some((other) => other.or === or && scope.startsWith(`${other.scope}/`)),
+      !refused.some(
+        (other) => other.or === or && keyOf(scope).startsWith(`${keyOf(other.scope)}/`),
+      ),
   );
   const problems = highest.map(
     ({ scope, or }) =>
@@ -49,7 +52,10 @@ export const assignmentsOf = (
   settings: Settings,
   network: ExistingNetwork | undefined,
   subscriptionId: string,
-): Assignment[] => [...ofCluster(settings, network, subscriptionId), ...ofPods(settings)];
+): Assignment[] => [
+  ...ofCluster(settings, network, subscriptionId),
+  ...ofPods(settings, subscriptionId),
+];
 
 function ofCluster(
   settings: Settings,
@@ -57,15 +63,21 @@ function ofCluster(
   subscriptionId: string,
 ): Assignment[] {
   if (!hasOwnIdentity(settings)) return [];
-  return foreignRoles(settings, network).map(({ scope, role }) => ({
-    ...{ identity: settings.clusterName, scope },
-    role: foreignRoleId(role, settings, subscriptionId),
+  return foreignRoles(settings, network).map((one) => ({
+    ...{ identity: settings.clusterName, scope: one.scope },
+    role: foreignRoleId(one, settings, subscriptionId),
   }));
 }
 
-const ofPods = ({ clusterName, workloadIdentities }: Settings): Assignment[] =>
+const ofPods = (
+  { clusterName, workloadIdentities }: Settings,
+  subscriptionId: string,
+): Assignment[] =>
   workloadIdentities.flatMap((one) =>
-    one.roles.map((given) => ({ identity: azureName(clusterName, one), ...given })),
+    one.roles.map(({ role, scope }) => ({
+      ...{ identity: azureName(clusterName, one), scope },
+      role: roleAt(role, scope, subscriptionId),
+    })),
   );
 
 /** Where the login may not see it, nothing is known. */

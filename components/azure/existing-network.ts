@@ -118,7 +118,8 @@ export const networkParts = (
     ? []
     : [
         { scope: network.id, part: "network" },
-        ...[...network.subnets.values()].map(({ id }) => ({ scope: id, part: "subnet" as const })),
+        // Azure may show an id in another case the next time, and the name of an assignment follows from its scope.
+        ...[...network.subnets.keys()].map((scope) => ({ scope, part: "subnet" as const })),
         ...[...network.rules.keys()].map((scope) => ({ scope, part: "security-group" as const })),
       ];
 

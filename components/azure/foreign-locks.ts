@@ -44,7 +44,7 @@ export async function getForeignLocks(
   const { arm, subscriptionId } = connection;
   const assignments = [
     ...assignmentsOf(settings, network, subscriptionId),
-    ...pullAssignments(settings, registries),
+    ...pullAssignments(settings, registries, subscriptionId),
   ];
   const written: Written[] = [
     ...assignments.map((one) => ({
@@ -106,7 +106,7 @@ async function answerOf(
       ...(kinds.length === 0
         ? []
         : [
-            `${text}: Azure will refuse to take away the ${kinds.join(" and ")} of this program there, also in pulumi destroy. Have it removed before: ${removal}`,
+            `${text}: Azure will refuse to take away the ${kinds.join(" and ")} of this program there, in an update that wants them otherwise and in pulumi destroy. Have it removed before: ${removal}`,
           ]),
       ...(isReadOnly && groups.length > 0
         ? [

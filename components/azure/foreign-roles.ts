@@ -1,7 +1,7 @@
 import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
 import { type ExistingNetwork, keyOf, type NetworkPart, networkParts } from "./existing-network";
-import { builtIn, ownRoleId } from "./role-ids";
+import { builtIn, ownRoleId, roleAt } from "./role-ids";
 
 /** A role that the cluster's own identity gets at what others have made. */
 export interface ForeignRole {
@@ -16,7 +16,11 @@ export interface ForeignRole {
 export type NetworkRole = `uses-${NetworkPart}`;
 
 export function foreignRoles(
-  { etcdBackups, diskEncryptionSetId }: Pick<Settings, "etcdBackups" | "diskEncryptionSetId">,
+  {
+    cloudProvider,
+    etcdBackups,
+    diskEncryptionSetId,
+  }: Pick<Settings, "cloudProvider" | "etcdBackups" | "diskEncryptionSetId">,
   network: ExistingNetwork | undefined,
 ): ForeignRole[] {
   const container = etcdBackups?.container;
@@ -30,7 +34,7 @@ export function foreignRoles(
       ? []
       : [{ what: "encryption-set", scope: diskEncryptionSetId, role: "reader" as const }]),
     // All of these may be called the same.
-    ...networkParts(network).map(({ scope, part }) => ({
+    ...networkParts(cloudProvider ? network : undefined).map(({ scope, part }) => ({
       what: `network-${scope.split("/").at(-1)}-${digest(keyOf(scope)).slice(0, 8)}`,
       scope,
       role: `uses-${part}` as const,
@@ -38,12 +42,15 @@ export function foreignRoles(
   ];
 }
 
-/** The GUID of such a role. */
+/** The id by which it is assigned. */
 export const foreignRoleId = (
-  role: ForeignRole["role"],
+  { role, scope }: Pick<ForeignRole, "role" | "scope">,
   { clusterName }: Pick<Settings, "clusterName">,
   subscriptionId: string,
-): string => (isOwnRole(role) ? ownRoleId(role, clusterName, subscriptionId) : builtIn[role]);
+): string =>
+  isOwnRole(role)
+    ? roleAt(ownRoleId(role, clusterName, subscriptionId), "", subscriptionId)
+    : roleAt(builtIn[role], scope, subscriptionId);
 
 export const isOwnRole = (role: ForeignRole["role"]): role is NetworkRole =>
   role.startsWith("uses-");

@@ -6,6 +6,7 @@ import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
 import { lackingRights, type NeededRight } from "./lacking-rights";
 import { kubeletIdentityName } from "./resource-names";
+import { roleAt } from "./role-ids";
 import type { Shown } from "./shown";
 
 /** A container registry that is not this stack's. */
@@ -48,11 +49,12 @@ const pullRoles: Readonly<Record<"registry" | "repository", PullRole>> = {
 export const pullAssignments = (
   settings: Settings,
   registries: readonly Registry[],
+  subscriptionId: string,
 ): Assignment[] =>
   hasOwnKubeletIdentity(settings)
     ? registries.map(({ id, pull }) => ({
         ...{ identity: kubeletIdentityName(settings.clusterName), scope: id },
-        role: pull.guid,
+        role: roleAt(pull.guid, id, subscriptionId),
       }))
     : [];
 
@@ -112,7 +114,7 @@ async function getRegistry(
   settings: Settings,
   shown: Shown,
   index: number,
-  { arm }: AzureConnection,
+  { arm, subscriptionId }: AzureConnection,
 ): Promise<Answer> {
   const id = settings.registries[index]!;
   const found = await arm.getIfReadable<ShownRegistry>(
@@ -137,7 +139,7 @@ async function getRegistry(
   const pull =
     pullRoles[roleAssignmentMode === "AbacRepositoryPermissions" ? "repository" : "registry"];
   const registry: Registry = { id, server: loginServer.toLowerCase(), pull };
-  const [assignment] = pullAssignments(settings, [registry]);
+  const [assignment] = pullAssignments(settings, [registry], subscriptionId);
   if (assignment === undefined || (await isAssignable(assignment, shown, { arm }))) {
     return { registry };
   }

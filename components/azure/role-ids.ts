@@ -15,6 +15,22 @@ export const guid = (text: string): string =>
     .digest("hex")
     .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-5$3-8$4-$5");
 
+/**
+ * The id of a role of Azure's, of which its documentation gives the GUID; one that is an id stays as it is. Azure shows
+ * an assignment with the role as the scope's own subscription has it, and a refresh takes that into the state.
+ *
+ * @param subscriptionId for a scope that is in none
+ */
+export const roleAt = (role: string, scope: string, subscriptionId: string): string => {
+  if (role.startsWith("/")) return role;
+  const [, ofScope = subscriptionId] = /^\/subscriptions\/([^/]+)/i.exec(scope) ?? [];
+  return `/subscriptions/${ofScope}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
+};
+
+/** It follows from all three: an assignment can never be moved to another principal, scope or role. */
+export const assignmentName = (principalId: string, scope: string, role: string): string =>
+  guid([principalId, scope, role].join(" "));
+
 /** Of a role of the cluster's own; see roles.ts. */
 export const ownRoleId = (what: string, clusterName: string, subscriptionId: string): string =>
   guid(`${what}//subscriptions/${subscriptionId}/${clusterName}`);

@@ -188,9 +188,9 @@ it("may do all that an existing identity is asked to have", async () => {
 it("may use a network of others, and change nothing of it but its security group", async () => {
   const guard = "/resourceGroups/network/providers/Microsoft.Network/networkSecurityGroups/guard";
   const id = "/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke";
-  const subnet = `${id}/subnets/nodes`;
+  const subnet = `${id}/subnets/nodes`.toLowerCase();
   const existingNetwork = {
-    ...{ id, rules: new Map([[guard, []]]), subnets: new Map([["nodes", { id: subnet }]]) },
+    ...{ id, rules: new Map([[guard, []]]), subnets: new Map([[subnet, { id: subnet }]]) },
   } as unknown as ExistingNetwork;
   const change = { nodeSubnets: [subnet] };
   const isAllowed = await rights(change, existingNetwork);
@@ -227,7 +227,7 @@ it("tells a network, subnets and security groups of others apart where they are 
   const existingNetwork = {
     id,
     rules: new Map(guards.map((guard) => [guard, []])),
-    subnets: new Map([["spoke", { id: `${id}/subnets/spoke` }]]),
+    subnets: new Map([[`${id}/subnets/spoke`, { id: `${id}/subnets/spoke` }]]),
   } as unknown as ExistingNetwork;
   const change = { nodeSubnets: [`${id}/subnets/nodes`] };
   const { recorder } = await build({ change, existingNetwork });

@@ -1,7 +1,9 @@
+import { randomUUID } from "node:crypto";
+
 import { assignedScopeProblems } from "../../../components/azure/assigned-scopes";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { ArmClient } from "../../../components/azure/resource-manager";
-import { ownRoleId } from "../../../components/azure/role-ids";
+import { assignmentName, ownRoleId } from "../../../components/azure/role-ids";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -24,7 +26,7 @@ const networkId = `${theirs}/providers/Microsoft.Network/virtualNetworks/spoke`;
 const subnetId = `${networkId}/subnets/nodes`;
 const network = {
   ...{ id: networkId, rules: new Map() },
-  subnets: new Map([["nodes", { id: subnetId }]]),
+  subnets: new Map([[subnetId.toLowerCase(), { id: subnetId }]]),
 } as unknown as ExistingNetwork;
 const roles = {
   administrator: "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9",
@@ -39,19 +41,17 @@ interface Scene {
   readonly settings?: Partial<typeof validSettings>;
   /** Of the login there; without one it owns the subscription. */
   readonly right?: "administrator" | "contributor";
-  /** Identities that are there, each with the roles that it has, as `ROLE SCOPE`. */
+  /** Identities that are there, each with the roles that it has, as `ROLE SCOPE`, and ` by hand` where others gave it. */
   readonly identities?: Readonly<Record<string, readonly string[]>>;
   readonly network?: ExistingNetwork;
 }
 
-let count = 0;
-
 const assign = (arm: ReturnType<typeof newArm>["arm"], principalId: string, given: string) => {
-  const [role = "", scope = ""] = given.split(" ");
-  const name = `00000000-0000-0000-0000-${String(count++).padStart(12, "0")}`;
+  const [role = "", scope = "", byHand] = given.split(" ");
+  const roleDefinitionId = `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
+  const name = byHand ? randomUUID() : assignmentName(principalId, scope, roleDefinitionId);
   return arm.put(`${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`, {
-    ...{ principalId, principalType: "ServicePrincipal" },
-    roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
+    ...{ principalId, principalType: "ServicePrincipal", roleDefinitionId },
   });
 };
 
@@ -127,6 +127,20 @@ it("names each scope of others at which the login may not assign, once", async (
   ]);
 });
 
+it("names a network alone, and not its subnets, in whatever case the settings have it", async () => {
+  const inCapitals = { ...network, id: networkId.toUpperCase() };
+
+  expect(await problemsOf({ network: inCapitals, right: "contributor" })).toEqual([
+    mayNot(networkId.toUpperCase(), identity),
+  ]);
+});
+
+it("assigns nothing in a network where there is no cloud provider", async () => {
+  const none = { cloudProvider: false };
+
+  expect(await problemsOf({ settings: none, network, right: "contributor" })).toEqual([]);
+});
+
 it.each([
   ["an owner", undefined],
   ["an administrator", "administrator"],
@@ -146,7 +160,7 @@ const assigned = {
     `${roles.blobs} ${containerIn("etcd")}`,
     `${roles.reader} ${diskEncryptionSetId}`,
     `${roles.usesNetwork} ${networkId}`,
-    `${roles.usesSubnet} ${subnetId}`,
+    `${roles.usesSubnet} ${subnetId.toLowerCase()}`,
   ],
   "zoned-test_shop_web": [`${roles.contributor} ${theirs}`],
   "zoned-test_shop_till": [`${roles.contributor} ${theirs}`],
@@ -161,11 +175,20 @@ it.each([
   ["a container that is named anew", without("zoned-test", 0), ofCluster.slice(0, 1)],
   ["an encryption set that is named anew", without("zoned-test", 1), ofCluster.slice(1, 2)],
   ["a network where the role is a new one", without("zoned-test", 2), ofCluster.slice(2)],
-  ["a subnet that is named anew", without("zoned-test", 3), [mayNot(subnetId, identity)]],
+  [
+    "a subnet that is named anew",
+    without("zoned-test", 3),
+    [mayNot(subnetId.toLowerCase(), identity)],
+  ],
   ["a scope of pods that have an identity", without("zoned-test_shop_web", 0), [mayNot(theirs)]],
   [
     "another role than the one that is there",
     { ...assigned, "zoned-test_shop_web": [`${roles.reader} ${theirs}`] },
+    [mayNot(theirs)],
+  ],
+  [
+    "a role that others have assigned, which Azure knows by another name",
+    { ...assigned, "zoned-test_shop_web": [`${roles.contributor} ${theirs} by hand`] },
     [mayNot(theirs)],
   ],
   [

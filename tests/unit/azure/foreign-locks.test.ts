@@ -2,6 +2,7 @@ import type { ExistingNetwork } from "../../../components/azure/existing-network
 import { getForeignLocks } from "../../../components/azure/foreign-locks";
 import type { Registry } from "../../../components/azure/registries";
 import { ArmClient } from "../../../components/azure/resource-manager";
+import { assignmentName, roleAt } from "../../../components/azure/role-ids";
 import { shownAs } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -57,13 +58,11 @@ async function answerTo(
   const token = "azure-native:managedidentity:UserAssignedIdentity";
   const shown = new Map([[shownAs(token, name), { name, properties: { principalId } }]]);
   if (isAssigned) {
-    await arm.put(
-      `${keys}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001`,
-      {
-        ...{ principalId, principalType: "ServicePrincipal" },
-        roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${reader}`,
-      },
-    );
+    const roleDefinitionId = roleAt(reader, keys, account.subscriptionId);
+    const assignment = assignmentName(principalId, keys, roleDefinitionId);
+    await arm.put(`${keys}/providers/Microsoft.Authorization/roleAssignments/${assignment}`, {
+      ...{ principalId, principalType: "ServicePrincipal", roleDefinitionId },
+    });
   }
   await arm.put(`${scope}/providers/Microsoft.Authorization/locks/keep`, { level });
   const rest = await serveRest(arm, 0);
@@ -94,7 +93,7 @@ const refused = (scope: string, what = "role assignment") => ({
 const kept = (scope: string, level = "CanNotDelete", what = "role assignments") => ({
   problems: [],
   warnings: [
-    `${lock(scope, level)}: Azure will refuse to take away the ${what} of this program there, also in pulumi destroy. Have it removed before: ${removal(scope)}`,
+    `${lock(scope, level)}: Azure will refuse to take away the ${what} of this program there, in an update that wants them otherwise and in pulumi destroy. Have it removed before: ${removal(scope)}`,
   ],
 });
 const none = { problems: [], warnings: [] };

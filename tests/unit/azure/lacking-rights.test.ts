@@ -187,7 +187,7 @@ it("has one role made for the same actions, wherever it is assigned", async () =
   const network = {
     id: inNetwork("spoke"),
     rules: new Map([[inNetwork("guard"), []]]),
-    subnets: new Map(["a", "b"].map((name) => [name, { id: inNetwork(`spoke/subnets/${name}`) }])),
+    subnets: new Map(["a", "b"].map((name) => [inNetwork(`spoke/subnets/${name}`), {}])),
   } as unknown as ExistingNetwork;
 
   const text = await saidOf([[group, contributor]], { network });

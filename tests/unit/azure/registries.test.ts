@@ -1,5 +1,6 @@
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getRegistries } from "../../../components/azure/registries";
+import { assignmentName, roleAt } from "../../../components/azure/role-ids";
 import { shownAs } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
@@ -41,15 +42,13 @@ async function answerTo({ settings, made = {}, rights, pulls, isOwn = false }: S
     identities.push(body as { clientId: string; principalId: string });
   }
   const [login, kubelets] = identities as [(typeof identities)[0], (typeof identities)[0]];
-  let count = 0;
-  const assign = (principalId: string, role: keyof typeof roles, scope = theirs) =>
-    arm.put(
-      `${scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-00000000000${count++}`,
-      {
-        ...{ principalId, principalType: "ServicePrincipal" },
-        roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roles[role]}`,
-      },
-    );
+  const assign = (principalId: string, role: keyof typeof roles, scope = theirs) => {
+    const roleDefinitionId = roleAt(roles[role], scope, account.subscriptionId);
+    const name = assignmentName(principalId, scope, roleDefinitionId);
+    return arm.put(`${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`, {
+      ...{ principalId, principalType: "ServicePrincipal", roleDefinitionId },
+    });
+  };
   for (const role of rights ?? []) await assign(login.principalId, role);
   if (pulls !== undefined) await assign(kubelets.principalId, "acrPull", pulls);
   const identity = { name: "zoned-test-kubelet", properties: { ...kubelets } };
