@@ -39,7 +39,7 @@ export async function isAssigned(
   const principalId = shownText(shown, token, identity, "principalId");
   if (principalId === undefined) return false;
   const assigned = await arm
-    .list<{ name: string }>(
+    .listOnce<{ name: string }>(
       `${scope}/providers/Microsoft.Authorization/roleAssignments`,
       { "api-version": "2022-04-01", $filter: `atScope() and assignedTo('${principalId}')` },
       { name: "" },

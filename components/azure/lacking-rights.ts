@@ -80,12 +80,14 @@ async function givenAt(
     const assigned = await Promise.all(
       scopes.map((scope) => {
         const path = `${scope}/providers/Microsoft.Authorization/roleAssignments`;
-        return arm.list<typeof example>(path, query, example);
+        return arm.listOnce<typeof example>(path, query, example);
       }),
     );
     const ids = new Set(assigned.flat().map(({ properties }) => properties.roleDefinitionId));
     const roles = await Promise.all(
-      [...ids].map((id) => arm.get<{ properties: { permissions: Permission[] } }>(id, version, {})),
+      [...ids].map((id) =>
+        arm.getOnce<{ properties: { permissions: Permission[] } }>(id, version, {}),
+      ),
     );
     return roles.flatMap((role) => role?.properties.permissions ?? []);
   } catch {

@@ -52,6 +52,8 @@ interface Refusal {
 
 /** Asks by REST what azure-native has no function for. */
 export class ArmClient {
+  private readonly asked = new Map<string, Promise<unknown>>();
+
   constructor(
     private readonly endpoint: string,
     private readonly token: string,
@@ -102,6 +104,25 @@ export class ArmClient {
     example: Example<T>,
   ): Promise<T[] | "unreadable"> {
     return this.list<T>(path, query, example).catch(unreadable);
+  }
+
+  /** Asks the same once, of what stays as it is while a program reads. */
+  getOnce<T>(
+    path: string,
+    query: Record<string, string>,
+    example: Example<T>,
+  ): Promise<T | undefined> {
+    return this.once(this.url(path, query), () => this.get(path, query, example));
+  }
+
+  listOnce<T>(path: string, query: Record<string, string>, example: Example<T>): Promise<T[]> {
+    return this.once(this.url(path, query), () => this.list(path, query, example));
+  }
+
+  private once<T>(url: string, ask: () => Promise<T>): Promise<T> {
+    const answer = this.asked.get(url.toLowerCase()) ?? ask();
+    this.asked.set(url.toLowerCase(), answer);
+    return answer as Promise<T>;
   }
 
   /** The answer to a question that is sent along, or undefined where that is about nothing that is there. */

@@ -67,7 +67,7 @@ function needsOf(settings: Settings, subscriptionId: string): Need[] {
  */
 export const permissionsAt = (arm: ArmClient, scope: string): Promise<Permission[]> =>
   arm
-    .list<Permission>(
+    .listOnce<Permission>(
       `${scope}/providers/Microsoft.Authorization/permissions`,
       { "api-version": "2022-04-01" },
       {},

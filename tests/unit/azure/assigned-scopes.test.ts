@@ -93,7 +93,11 @@ async function problemsOf({ settings, right, identities = {}, network }: Scene) 
     );
     const all = { ...validSettings, ...settings };
     const connection = { ...account, arm: client };
-    return await assignedScopeProblems(all, shown, network, connection);
+    const ask = jest.spyOn(client, "list");
+    const problems = await assignedScopeProblems(all, shown, network, connection);
+    const asked = ask.mock.calls.map(([path, query]) => `${path} ${query["$filter"] ?? ""}`);
+    expect(new Set(asked).size).toBe(asked.length);
+    return problems;
   } finally {
     await rest.close();
   }

@@ -49,6 +49,8 @@ async function served(...answers: Answer[]) {
       arm.get<typeof thing>("/thing", { "api-version": "1" }, { properties: { state: "" } }),
     filtered: () => arm.list("/things", { $filter: "a eq 'b'" }, {}),
     act: () => arm.act("/thing/start", { "api-version": "1" }),
+    listOnce: (path = "/things") => arm.listOnce(path, { "api-version": "1" }, {}),
+    getOnce: () => arm.getOnce("/thing", { "api-version": "1" }, {}),
     list: () => arm.list<{ name: string }>("/things", { "api-version": "1" }, { name: "" }),
   };
 }
@@ -236,4 +238,17 @@ describe("an action", () => {
 
     expect(await messageOf(scene.act())).toMatch(/did not do POST/);
   });
+});
+
+it("asks once for what stays as it is, in whatever case a scope is, and again for anything else", async () => {
+  const { asked, listOnce, getOnce, get } = await served({ body: { value: [thing], ...thing } });
+
+  const lists = await Promise.all([listOnce(), listOnce("/Things")]);
+  expect([...lists, await listOnce()]).toEqual([[thing], [thing], [thing]]);
+  await Promise.all([getOnce(), getOnce(), listOnce("/others")]);
+  await get();
+
+  expect(asked.map(({ url }) => url).sort()).toEqual(
+    ["/others", "/thing", "/thing", "/things"].map((path) => `${path}?api-version=1`),
+  );
 });
