@@ -1,3 +1,4 @@
+import type { MachineRecord } from "../machine/generation";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import {
@@ -24,16 +25,23 @@ export const plainHardware: Hardware = {
   isNvmeOnly: false,
 };
 
-/** The hardware of these machines, by their names. */
+/**
+ * The hardware of these machines, by their names.
+ *
+ * @param before what the last update has made them with: a machine stays while Azure no longer lists its size
+ */
 export function hardwareOf(
   machines: readonly MachinePlan[],
   { skus }: { readonly skus: readonly Sku[] },
+  before: Readonly<Record<string, Pick<MachineRecord, "replacementInputs">>> = {},
 ): Map<string, Hardware> {
   const sizes = sizesIn(skus);
   return new Map(
     machines.map(({ name, size }) => {
       const sku = sizes.get(size.toLowerCase());
-      return [name, sku === undefined ? plainHardware : hardwareOfSku(sku)];
+      if (sku !== undefined) return [name, hardwareOfSku(sku)];
+      const isArm = before[name]?.replacementInputs?.["architecture"] === "arm64";
+      return [name, isArm ? { ...plainHardware, architecture: "arm64" } : plainHardware];
     }),
   );
 }

@@ -83,7 +83,7 @@ export function decide(observed: Observed): Decision {
   const { settings, azure, offers, connection, now, previous, legacyTokens, machines } = observed;
   const controlPlanes = machines.filter(({ role }) => role === "control-plane");
   const workers = machines.filter(({ role }) => role === "worker");
-  const hardware = hardwareOf(machines, offers);
+  const hardware = hardwareOf(machines, offers, previous.outputs?.machines);
   const planned = machines.map((plan) => {
     const own = hardware.get(plan.name)!;
     return {

@@ -1,9 +1,10 @@
 import { AzureConnection } from "../../../components/azure/connection";
-import { hardwareOf } from "../../../components/azure/hardware";
+import { type Hardware, hardwareOf } from "../../../components/azure/hardware";
 import { getOffers, offerProblems } from "../../../components/azure/offers";
 import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { Sku } from "../../../components/azure/size-offers";
+import { replacementInputsOf } from "../../../components/machine/generation";
 import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
@@ -180,6 +181,22 @@ describe("offers", () => {
     expect(of({ CpuArchitectureType: "Arm64" })?.architecture).toBe("arm64");
     expect(of({ DiskControllerTypes: "NVMe" })?.isNvmeOnly).toBe(true);
     expect(of({ DiskControllerTypes: "SCSI, NVMe" })?.isNvmeOnly).toBe(false);
+  });
+
+  it("knows the processor of a machine whose size is no longer listed, which else would be made anew", () => {
+    const machines = machinesOf(validSettings);
+    const { name } = machines[0]!;
+    const listed = new Map([[name, { architecture: "arm64" as const }]]);
+    const inputsBy = (hardware: ReadonlyMap<string, Pick<Hardware, "architecture">>) =>
+      Object.fromEntries(
+        machines.map((one) => [
+          one.name,
+          { replacementInputs: replacementInputsOf(one, validSettings, hardware.get(one.name)) },
+        ]),
+      );
+    const before = inputsBy(listed);
+
+    expect(inputsBy(hardwareOf(machines, { skus: [] }, before))).toEqual(before);
   });
 
   it("asks for the image of each architecture that a pool's size has, and for no other", async () => {
