@@ -157,7 +157,7 @@ look_at_events() {
   rm -f "$unanswered"
   exclude_step || return 0
   # A freeze, hours ahead or not, is looked at when what this machine has gone down for is over.
-  event=$(jq --compact-output --arg machine "$machine" --arg handled "$(cat "$handled" 2>/dev/null)" 'first(.Events
+  event=$(jq --compact-output --arg machine "$machine" --arg handled "$(cat "$handled" 2>/dev/null || true)" 'first(.Events
     | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
     | map(select(.EventType != "Freeze" or $handled == "" or .EventId == ($handled / " ")[0]))
     | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")

@@ -380,6 +380,10 @@ describe("of other events", () => {
     expect(machine.lines("evicted")).toEqual(["web-1/eviction"]);
   });
 
+  it("where there is none, nothing is said", async () => {
+    expect(await new Machine().look()).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+
   it("nothing is done while the bootstrap step is at work", async () => {
     const machine = new Machine({ events: [eventOf("Redeploy")] });
 
