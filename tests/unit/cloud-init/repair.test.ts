@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+
 import { machineRights } from "../../../components/azure/lacking-rights";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
@@ -12,6 +14,7 @@ import {
   valid,
 } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
+import { freePort, listen } from "../../support/listen";
 import { installed } from "../../support/tools";
 
 jest.setTimeout(300_000);
@@ -258,6 +261,22 @@ it.each([
     expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
   },
 );
+
+it.each([
+  ["gives its turn back where Azure could not be asked", false, true],
+  ["keeps its turn where Azure was asked and has not answered, and may restart it", true, false],
+])("%s", async (_, isThere, expected) => {
+  const server = createServer(({ socket }) => void socket.destroy());
+  const port = isThere ? await listen(server) : await freePort();
+  const azure = { ...fake, endpoint: `http://127.0.0.1:${port}` };
+  const turns = { [`repair.${sick}`]: `repair ${until}` };
+
+  const { machine, said } = await repair({ nodes: [itself, silent()], turns, azure });
+  server.close();
+
+  expect(said).toContain(`RepairFailed ${sick}`);
+  expect(machine.callsOf("curl").join().includes(`"repair.${sick}":null`)).toBe(expected);
+});
 
 describe("the cluster's identity", () => {
   /** What the local Azure does with its machine cp-1, and what is said of it on its Node. */
