@@ -624,12 +624,13 @@ runtime_socket() {
 }
 
 pull_images() {
-  local image
+  local image images
   if [[ $CONTAINER_RUNTIME != cri-dockerd || -z $MIRROR ]]; then
     kubeadm config images pull --config "$(images_config)"
     return
   fi
-  for image in $(kubernetes_images); do pull_from_mirror "$image"; done
+  images=$(kubernetes_images)
+  for image in $images; do pull_from_mirror "$image"; done
 }
 
 # dockerd redirects Docker Hub only.

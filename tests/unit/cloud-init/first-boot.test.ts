@@ -1009,6 +1009,13 @@ describe("with dockerd under the kubelet", () => {
     });
   });
 
+  it("does not take images that kubeadm cannot list for none", async () => {
+    const broken = machine(settings);
+    broken.program("kubeadm", "exit 9");
+
+    expect((await runPart(broken, "pull_images")).code).toBe(9);
+  });
+
   it("refuses an archive with another checksum", async () => {
     const broken = machine(settings);
     shelf.set("/cri-dockerd/cri-dockerd-0.9.9.amd64.tgz", archiveOf("another program"));
