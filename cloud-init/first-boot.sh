@@ -686,7 +686,7 @@ image_contents() {
 
 # The same of what they would install; a star stands for any version, or the end of one.
 wanted_contents() {
-  local package image
+  local package
   for package in "${tools[@]}" containerd runc; do echo "package $package *"; done
   [[ $CONTAINER_RUNTIME == containerd ]] || echo "package docker.io *"
   for package in kubelet kubeadm kubectl; do echo "package $package $KUBERNETES_VERSION-*"; done
@@ -695,11 +695,6 @@ wanted_contents() {
     echo "program azure-acr-credential-provider $CREDENTIAL_PROVIDER_VERSION"
   # A kubeadm of another minor lists none.
   { kubernetes_images || echo "of this version"; } | sed 's/.*/image & */'
-  for image in $(add_on_images); do
-    # Docker leaves the name of its own registry out.
-    [[ $CONTAINER_RUNTIME != cri-dockerd ]] || image=${image#docker.io/}
-    echo "image $image *"
-  done
 }
 
 # Names what the image does not bring, or not as it was made with.
@@ -729,6 +724,11 @@ compare_image() {
       at_least Docker "$version" "$DOCKER_AT_LEAST" >&2 || echo "package docker.io $DOCKER_AT_LEAST"
     fi
   } >"$state/lacking"
+  for name in $(add_on_images); do
+    # Docker leaves the name of its own registry out.
+    [[ $CONTAINER_RUNTIME != cri-dockerd ]] || name=${name#docker.io/}
+    [[ $found == *$'\n'"image $name "* ]] || say "the image does not have image $name, which the kubelet pulls"
+  done
 }
 
 # A step that fetches, which a machine of an image that brings everything does without.

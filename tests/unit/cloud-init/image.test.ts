@@ -119,7 +119,6 @@ it("fetches nothing where the image has everything, and configures the machine a
 it.each([
   ["a package of another version", "/packages", held("9.9.8"), "package kubelet 9.9.9-*"],
   ["no such image", "/images", "", `image ${names[0]} *`],
-  ["no image of an add-on", "/images", "", `image ${addOns[0]} *`],
   [
     "an image of another digest than it was made with",
     "/images",
@@ -150,9 +149,22 @@ it("finds an image of Docker Hub by the name that Docker has for it", async () =
   made.write("/opt/zoned/image", stdout);
   made.write("/var/lib/zoned/lacking", "");
 
-  expect((await made.run("/opt/zoned/first-boot.sh", ["compare_image"])).code).toBe(0);
+  const compared = await made.run("/opt/zoned/first-boot.sh", ["compare_image"]);
 
+  expect(compared).toEqual({ code: 0, stdout: "", stderr: "" });
   expect(made.read("/var/lib/zoned/lacking")).toBe("");
+});
+
+it("leaves an add-on's image that the image lacks to the kubelet, and says so", async () => {
+  const made = await ofImage(nowhere);
+  made.write("/etc/zoned/add-on-images", "quay.io/calico/cni:v9\n");
+
+  const { code } = await boot(made);
+
+  expect([code, made.callsOf("apt-get")]).toEqual([0, []]);
+  expect(made.read("/var/log/zoned.log")).toContain(
+    "the image does not have image quay.io/calico/cni:v9, which the kubelet pulls\n",
+  );
 });
 
 it("names and installs what the image lacks, as where it is one of other settings", async () => {
