@@ -29,10 +29,10 @@ finish_first_boot() {
   }
 }
 
-# fetch FUNCTION: what an image has beyond a first boot
+# fetch FUNCTION: what an image has beyond a first boot. Azure ends the step after 90 minutes, and would not say why.
 fetch() {
-  local tries=6
-  until "$first_boot" "$1" >>"$log" 2>&1; do
+  local tries=4
+  until timeout --kill-after=15 900 "$first_boot" "$1" >>"$log" 2>&1; do
     ((--tries > 0)) || {
       tail --lines 40 "$log" >&2
       say "$1 failed" >&2

@@ -197,7 +197,10 @@ it("refuses what it lacks where there is no way to it, and has named it", async 
 });
 
 describe("a machine that an image is made of", () => {
-  async function generalized(change: (made: FakeMachine) => void = () => undefined) {
+  async function generalized(
+    change: (made: FakeMachine) => void = () => undefined,
+    env: Record<string, string> = {},
+  ) {
     const made = machine();
     made.write("/var/lib/zoned/first-boot.done", "");
     made.write("/var/log/zoned.log", "");
@@ -207,7 +210,7 @@ describe("a machine that an image is made of", () => {
     made.write("/etc/kubernetes/manifests/.keep", "");
     made.write("/etc/zoned/firewall.nft", "");
     change(made);
-    return { made, outcome: await made.run("/opt/zoned/generalize.sh") };
+    return { made, outcome: await made.run("/opt/zoned/generalize.sh", [], env) };
   }
 
   it("says what it has, and forgets who it is before it is off", async () => {
@@ -281,6 +284,20 @@ describe("a machine that an image is made of", () => {
     expect(outcome.stderr).toMatch(/pulling quay.io\/calico\/cni:v7\n.*no route/);
     expect(outcome.stderr).toContain("pull_add_on_images failed");
     expect(made.callsOf("systemd-run")).toEqual([]);
+  });
+
+  it("stays on where a registry stalls, and says so before Azure ends the step after 90 minutes", async () => {
+    const { made, outcome } = await generalized(
+      (one) => one.program("ctr", "[[ $* != *pull* ]] || { sleep 1; exec /bin/sleep 300; }"),
+      { HANGS: "pull_add_on_images" },
+    );
+
+    expect(outcome.code).toBe(1);
+    expect(outcome.stderr).toContain("pull_add_on_images failed");
+    expect(made.callsOf("systemd-run")).toEqual([]);
+    const limits = made.callsOf("timeout").filter((call) => call.endsWith(" pull_add_on_images"));
+    const seconds = limits.reduce((sum, call) => sum + Number(call.split(" ")[1]), 0);
+    expect(seconds / 60).toBeLessThan(75);
   });
 
   it("keeps no password of a proxy", async () => {
