@@ -1,7 +1,6 @@
 import { Address4 } from "ip-address";
 
-import { overlap } from "../settings/rules/ranges";
-import { addressesOf, partOf } from "./spans";
+import { addressesOf, partOf, type Span } from "./spans";
 
 /** A route of a route table. */
 export interface Route {
@@ -30,16 +29,37 @@ export const leadsTo =
 /** What a route with a service tag, or of IPv6, leads to is not known by a range. */
 export const isRanged = (route: Route): boolean => Address4.isValid(prefixOf(route));
 
-const lengthOf = (range: string): number => new Address4(range).subnetMask;
+export const isDefault = (route: Route): boolean => new Address4(prefixOf(route)).subnetMask === 0;
 
-export const isDefault = (route: Route): boolean => lengthOf(prefixOf(route)) === 0;
+interface Ranged {
+  readonly route: Route;
+  readonly span: Span;
+}
 
-const isWithin = (one: string, other: string): boolean =>
-  overlap(one, other) && lengthOf(one) > lengthOf(other);
+/** Azure admits 400 routes in a table, and clients and machines are many too: each prefix is read once. */
+const rangedIn = (table: readonly Route[]): Ranged[] =>
+  table.filter(isRanged).map((route) => ({ route, span: addressesOf(prefixOf(route)) }));
 
-/** Of two ranges, one of which is in the other. */
-const narrower = (one: string, other: string): string =>
-  lengthOf(one) > lengthOf(other) ? one : other;
+const sizeOf = ([first, last]: Span): number => last - first + 1;
+
+/** Of two ranges in CIDR form that share an address, one is in the other. */
+const isIn = ([first, last]: Span, [from, to]: Span): boolean => from <= first && last <= to;
+
+function goneBy(span: Span, routes: readonly Ranged[]): Route[] {
+  const there = routes.filter((one) => isIn(one.span, span) || isIn(span, one.span));
+  return there
+    .filter((one) => {
+      const longer = there.filter((other) => sizeOf(other.span) < sizeOf(one.span));
+      const part = isIn(one.span, span) ? one.span : span;
+      return (
+        partOf(
+          part,
+          longer.map((other) => other.span),
+        ) !== "all"
+      );
+    })
+    .map(({ route }) => route);
+}
 
 /**
  * The routes of a table that packets to a range go by, or to parts of it. Of those for an address, Azure takes the one
@@ -47,18 +67,9 @@ const narrower = (one: string, other: string): string =>
  *
  * @see https://learn.microsoft.com/azure/virtual-network/virtual-networks-udr-overview
  */
-export function routesTo(range: string, table: readonly Route[]): Route[] {
-  const routes = table.filter((one) => isRanged(one) && overlap(prefixOf(one), range));
-  return routes.filter((route) => {
-    const longer = routes.filter((one) => lengthOf(prefixOf(one)) > lengthOf(prefixOf(route)));
-    const part = addressesOf(narrower(prefixOf(route), range));
-    return (
-      partOf(
-        part,
-        longer.map((one) => addressesOf(prefixOf(one))),
-      ) !== "all"
-    );
-  });
+export function routesTo(table: readonly Route[]): (range: string) => Route[] {
+  const routes = rangedIn(table);
+  return (range) => goneBy(addressesOf(range), routes);
 }
 
 /**
@@ -66,12 +77,13 @@ export function routesTo(range: string, table: readonly Route[]): Route[] {
  * gateway. 0.0.0.0/1 and 128.0.0.0/1 do what 0.0.0.0/0 does.
  */
 export function defaultRoutes(table: readonly Route[]): Route[] {
-  const away = routesTo(everything, table).filter((route) => !leadsTo("Internet")(route));
+  const away = rangedIn(routesTo(table)(everything).filter((route) => !leadsTo("Internet")(route)));
   const widest = away.filter(
-    (one) => !away.some((other) => isWithin(prefixOf(one), prefixOf(other))),
+    ({ span }) =>
+      !away.some((other) => sizeOf(other.span) > sizeOf(span) && isIn(span, other.span)),
   );
-  const spans = widest.map((route) => addressesOf(prefixOf(route)));
-  return partOf(addressesOf(everything), spans) === "all" ? widest : [];
+  const spans = widest.map(({ span }) => span);
+  return partOf(addressesOf(everything), spans) === "all" ? widest.map(({ route }) => route) : [];
 }
 
 /**
@@ -81,13 +93,15 @@ export function defaultRoutes(table: readonly Route[]): Route[] {
  * @param network the ranges of the address space
  */
 export function routesAround(
-  range: string,
   table: readonly Route[],
   network: readonly string[],
-): Route[] {
-  const space = network.find((one) => isWithin(range, one)) ?? range;
-  const before = table.filter(
-    (route) => isRanged(route) && lengthOf(prefixOf(route)) >= lengthOf(space),
-  );
-  return routesTo(range, before).filter((route) => !leadsTo("VnetLocal")(route));
+): (range: string) => Route[] {
+  const routes = rangedIn(table);
+  const spaces = network.map(addressesOf);
+  return (range) => {
+    const span = addressesOf(range);
+    const space = spaces.find((one) => isIn(span, one)) ?? span;
+    const before = routes.filter((one) => sizeOf(one.span) <= sizeOf(space));
+    return goneBy(span, before).filter((route) => !leadsTo("VnetLocal")(route));
+  };
 }

@@ -354,7 +354,7 @@ function waysOut(
   const away = subnets.flatMap((subnet) => {
     const table = tableOf(subnet, network);
     const toClients = apiAccessCidrs
-      .flatMap((range) => routesTo(range, table))
+      .flatMap(routesTo(table))
       .filter((route) => !leadsTo("Internet")(route) && !isPrivate(prefixOf(route)));
     return [...new Set([...defaultRoutes(table), ...toClients])].map((route) => ({
       subnet,
@@ -386,8 +386,7 @@ function waysOut(
 function waysWithin(subnets: readonly ExistingSubnet[], network: ExistingNetwork): Request[] {
   const ranges = subnets.flatMap((subnet) => subnet.ranges);
   return subnets.flatMap((subnet) => {
-    const table = tableOf(subnet, network);
-    const routes = ranges.flatMap((range) => routesAround(range, table, network.ranges));
+    const routes = ranges.flatMap(routesAround(tableOf(subnet, network), network.ranges));
     return [...new Set(routes.filter(leadsTo("None", "Internet")))].map((route) => ({
       is: `the route ${route.name} of the subnet ${subnet.name} leads ${prefixOf(route)}, where machines of the cluster are, to ${route.properties.nextHopType}, so that they do not reach each other`,
       ask: `a route ${prefixOf(route)} of ${subnet.name} to VnetLocal, or none`,

@@ -87,13 +87,11 @@ function wayWithin(
   subnet: ExistingSubnet,
   network: ExistingNetwork,
 ): string | undefined {
-  const table = tableOf(subnet, network);
+  const around = routesAround(tableOf(subnet, network), network.ranges);
   const ranges = [...network.subnets.values()].flatMap((one) => one.ranges);
   const led = ranges.map((range) => ({
     range,
-    by: routesAround(range, table, network.ranges).filter(
-      (route) => !leadsTo("None", "Internet")(route),
-    ),
+    by: around(range).filter((route) => !leadsTo("None", "Internet")(route)),
   }));
   const routes = [...new Set(led.flatMap(({ by }) => by))];
   if (routes.length === 0) return undefined;

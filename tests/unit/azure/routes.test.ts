@@ -33,7 +33,7 @@ it.each<[string, readonly string[], readonly string[]]>([
 ])("goes to a range by %s", (_, given, expected) => {
   const routes = table(given.map((prefix) => [prefix, "VirtualAppliance"] as const));
 
-  expect(prefixes(routesTo("10.1.1.0/24", routes))).toEqual(expected);
+  expect(prefixes(routesTo(routes)("10.1.1.0/24"))).toEqual(expected);
 });
 
 it.each<[string, Given, readonly string[]]>([
@@ -84,7 +84,28 @@ it.each<[string, Given, readonly string[]]>([
     [],
   ],
 ])("leads out of the network %s", (_, given, expected) => {
-  const routes = routesAround("10.1.1.0/24", table(given), ["10.9.0.0/16", "10.1.0.0/16"]);
+  const routes = routesAround(table(given), ["10.9.0.0/16", "10.1.0.0/16"])("10.1.1.0/24");
 
   expect(prefixes(routes)).toEqual(expected);
+});
+
+it("reads each prefix of a table once, however many ranges and routes there are", () => {
+  const all = Array.from({ length: 400 }, (_, at) => `51.${at >> 8}.${at & 255}.0/24`);
+  let reads = 0;
+  const counted = all.map((addressPrefix) => ({
+    name: addressPrefix,
+    properties: {
+      nextHopType: "None",
+      get addressPrefix() {
+        reads++;
+        return addressPrefix;
+      },
+    },
+  }));
+  const [to, around] = [routesTo(counted), routesAround(counted, ["51.0.0.0/8"])];
+  const before = reads;
+
+  for (const range of all) expect([to(range), around(range)]).toHaveLength(2);
+
+  expect(reads).toBe(before);
 });
