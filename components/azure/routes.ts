@@ -72,6 +72,12 @@ export function routesTo(table: readonly Route[]): (range: string) => Route[] {
   return (range) => goneBy(addressesOf(range), routes);
 }
 
+/** Whether the routes that packets to a range go by leave nothing of it to the internet. */
+export const leadAllAway = (range: string, routes: readonly Route[]): boolean => {
+  const spans = rangedIn(routes).map(({ span }) => span);
+  return !routes.some(leadsTo("Internet")) && partOf(addressesOf(range), spans) === "all";
+};
+
 /**
  * The routes of a table that lead away from the internet, together all that no other route leads; they go before a NAT
  * gateway. 0.0.0.0/1 and 128.0.0.0/1 do what 0.0.0.0/0 does.

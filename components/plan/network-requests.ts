@@ -18,6 +18,7 @@ import {
   defaultRoutes,
   isDefault,
   isRanged,
+  leadAllAway,
   leadsTo,
   prefixOf,
   routesAround,
@@ -36,8 +37,8 @@ interface Request {
   readonly briefly?: string;
   /** How the settings change, instead. */
   readonly fix?: string;
-  /** Whether it may do all the same. */
-  readonly isUncertain?: boolean;
+  /** Where it may do all the same, what is said in place of that. */
+  readonly warning?: string;
 }
 
 interface Asked {
@@ -62,7 +63,7 @@ export interface NetworkProblems {
   readonly problems: readonly string[];
   /** All that is to be asked for once more, as a text for the owners of the network. */
   readonly letter: readonly string[];
-  /** What machines that are made have to reach, by rules whose addresses Azure alone knows. */
+  /** What may do, or may not, for machines that are made. */
   readonly warnings: readonly string[];
 }
 
@@ -72,8 +73,8 @@ export function networkProblems(settings: Settings, asks: Asked): NetworkProblem
     return { problems: [], letter: [], warnings: [] };
   }
   const all = requestsOf(settings, asks);
-  const requests = all.filter(({ isUncertain }) => !isUncertain);
-  const uncertain = all.filter(({ isUncertain }) => isUncertain).map(({ is }) => is);
+  const requests = all.filter(({ warning }) => warning === undefined);
+  const warnings = [...new Set(all.flatMap(({ warning }) => warning ?? []))];
   const asked = [...new Set(requests.flatMap(({ ask }) => ask ?? []))];
   return {
     problems: requests.map(
@@ -82,12 +83,12 @@ export function networkProblems(settings: Settings, asks: Asked): NetworkProblem
     ),
     letter: asked.length === 0 ? [] : [letterOf(settings, asks.network, asked)],
     warnings:
-      uncertain.length === 0 || asks.created.length === 0
+      asks.created.length === 0
         ? []
-        : [
-            `${uncertain.join("; ")}: rules before it have to let machines out to ${hostsOf(settings)}. ` +
-              "docs/firewall.md has every host",
-          ],
+        : warnings.map((one) => {
+            const same = all.filter(({ warning }) => warning === one);
+            return `${same.map(({ is }) => is).join("; ")}: ${one}`;
+          }),
   };
 }
 
@@ -332,8 +333,8 @@ const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>
       ];
 
 /**
- * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. Beside a
- * private one, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
+ * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. That some clients
+ * get no answer may be meant. Beside a private API, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
  */
 function waysOut(
   { apiAccess, apiAccessCidrs, httpProxy }: Settings,
@@ -351,25 +352,30 @@ function waysOut(
         })),
     );
   }
+  const clients = apiAccessCidrs.filter((range) => !isPrivate(range));
   const away = subnets.flatMap((subnet) => {
     const table = tableOf(subnet, network);
-    const toClients = apiAccessCidrs
-      .flatMap(routesTo(table))
+    const ways = clients.map(routesTo(table));
+    const isNoneLeft = ways.every((routes, at) => leadAllAway(clients[at]!, routes));
+    const defaults = defaultRoutes(table);
+    const toClients = ways
+      .flat()
       .filter((route) => !leadsTo("Internet")(route) && !isPrivate(prefixOf(route)));
-    return [...new Set([...defaultRoutes(table), ...toClients])].map((route) => ({
-      subnet,
-      route,
+    return [...new Set([...defaults, ...toClients])].map((route) => ({
+      ...{ subnet, route },
+      isCertain: isNoneLeft || defaults.includes(route),
     }));
   });
   const bare = subnets.filter((subnet) => subnet.gateway === undefined);
   const names = listed(bare.map(({ name }) => name));
   return [
-    ...away.map(({ subnet: { name }, route }) => ({
+    ...away.map(({ subnet: { name }, route, isCertain }) => ({
       is:
         `the route ${route.name} of the subnet ${name} leads ${prefixOf(route)} to ${route.properties.nextHopType}, by which answers to who asks the API ` +
         "at its public address would leave another way than the questions came",
       ask: `no route ${prefixOf(route)} on ${name} but to Internet`,
       fix: "have no public API (pulumi config set apiAccess private)",
+      warning: isCertain ? undefined : "clients there do not reach the API",
     })),
     ...(bare.length === 0
       ? []
@@ -474,6 +480,7 @@ function groupsOf(
           nameOf(id),
           network.rules.get(key) ?? [],
           [...network.ranges, ...routedRanges(network)],
+          `rules before it have to let machines out to ${hostsOf(settings)}. docs/firewall.md has every host`,
         ),
       );
     }),
@@ -486,6 +493,7 @@ function stoppedFlow(
   group: string,
   rules: readonly SecurityRule[],
   ranges: readonly string[],
+  warning: string,
 ): Request[] {
   const stopped = from.flatMap((one) =>
     to.flatMap((other) => {
@@ -511,7 +519,7 @@ function stoppedFlow(
       is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,
       ask: `a rule in ${group} before ${listed([...names])} that allows ${packets} (${why})`,
       briefly: `a rule before it that allows them`,
-      isUncertain: isOptional || stopped.every(({ isOpen }) => isOpen),
+      warning: isOptional || stopped.every(({ isOpen }) => isOpen) ? warning : undefined,
     },
   ];
 }

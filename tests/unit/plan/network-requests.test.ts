@@ -208,6 +208,45 @@ it("leaves routes to others than the API's clients alone, and those of private r
   ).toEqual([]);
 });
 
+it.each<[string, readonly string[], readonly string[]]>([
+  ["a part of a range", ["203.0.113.0/24"], ["203.0.113.0/28"]],
+  ["one of its ranges", ["203.0.113.0/24", "198.51.100.7/32"], ["203.0.113.0/24"]],
+  ["a list of who is kept out", ["0.0.0.0/0"], ["192.0.2.0/24"]],
+])(
+  "warns of a route by which some of a public API's clients get no answer: %s",
+  (_, clients, to) => {
+    const away = leavingBy("None", nat, to);
+    const open = rule("open", { priority: 100 });
+    const asked = { ...network, ...away, rules: new Map([[guard, [open, ...rules]]]) };
+
+    expect(
+      networkProblems({ ...settings, apiAccessCidrs: clients }, { ...none, network: asked }),
+    ).toEqual({
+      problems: [],
+      letter: [],
+      warnings: [
+        expect.stringMatching(
+          RegExp(
+            `^the route all of the subnet a leads ${to[0]} to None, .*subnet b .*: clients there`,
+          ),
+        ),
+      ],
+    });
+  },
+);
+
+it("does not refuse a route of all of a range, a part of which goes to the internet", () => {
+  const back = {
+    name: "back",
+    properties: { addressPrefix: "203.0.113.0/28", nextHopType: "Internet" },
+  };
+  const { routes, ...change } = leavingBy("VirtualAppliance", nat, ["203.0.113.0/24"]);
+  const split = new Map([[table, [...routes!.get(table)!, back]]]);
+
+  expect(problemsOf({ ...change, routes })).toHaveLength(2);
+  expect(problemsOf({ ...change, routes: split })).toEqual([]);
+});
+
 it.each([
   ["None", "10.1.0.0/16"],
   ["Internet", "10.1.2.0/25"],
