@@ -141,6 +141,7 @@ export function decide(observed: Observed): Decision {
   const network = networkProblems(settings, {
     network: observed.network,
     created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
+    addresses: machines.map(({ address }) => address).concat(observed.apiAddress ?? []),
     hasBalancer: hasBalancer(azure.shown, settings.clusterName),
     areAddressesUnknown: observed.areAddressesUnknown,
     subscriptionId,

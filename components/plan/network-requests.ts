@@ -46,6 +46,8 @@ interface Asked {
   readonly network: ExistingNetwork | undefined;
   /** Machines that have no interface yet. */
   readonly created: readonly Pick<MachinePlan, "zone">[];
+  /** Of all machines, and of a private API. */
+  readonly addresses: readonly string[];
   /** Whether a private API has its balancer. */
   readonly hasBalancer: boolean;
   /** Whether the login may not ask which addresses are free. */
@@ -212,7 +214,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network),
-    ...waysWithin(subnets, network),
+    ...waysWithin(subnets, network, asks),
     ...groupsOf(settings, subnets, network),
   ];
 }
@@ -389,10 +391,13 @@ function waysOut(
 }
 
 /** What a firewall does with packets between machines is not to be seen here, so that own-routes.ts warns. */
-function waysWithin(subnets: readonly ExistingSubnet[], network: ExistingNetwork): Request[] {
-  const ranges = subnets.flatMap((subnet) => subnet.ranges);
+function waysWithin(
+  subnets: readonly ExistingSubnet[],
+  network: ExistingNetwork,
+  { addresses }: Asked,
+): Request[] {
   return subnets.flatMap((subnet) => {
-    const routes = ranges.flatMap(routesAround(tableOf(subnet, network), network.ranges));
+    const routes = addresses.flatMap(routesAround(tableOf(subnet, network), network.ranges));
     return [...new Set(routes.filter(leadsTo("None", "Internet")))].map((route) => ({
       is: `the route ${route.name} of the subnet ${subnet.name} leads ${prefixOf(route)}, where machines of the cluster are, to ${route.properties.nextHopType}, so that they do not reach each other`,
       ask: `a route ${prefixOf(route)} of ${subnet.name} to VnetLocal, or none`,

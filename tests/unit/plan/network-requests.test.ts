@@ -77,7 +77,9 @@ const network: ExistingNetwork = {
 
 const created = [{ zone: "1" }, { zone: "2" }, { zone: "2" }];
 
-const none = { network: undefined, created, hasBalancer: false, subscriptionId };
+const addresses = ["10.1.1.254", "10.1.2.126"];
+
+const none = { network: undefined, created, addresses, hasBalancer: false, subscriptionId };
 
 const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<Settings> = {}) =>
   networkProblems({ ...settings, ...of }, { ...none, network: { ...network, ...change } }).problems;
@@ -250,6 +252,7 @@ it("does not refuse a route of all of a range, a part of which goes to the inter
 it.each([
   ["None", "10.1.0.0/16"],
   ["Internet", "10.1.2.0/25"],
+  ["None", "10.1.1.254/32"],
 ])("refuses a route to %s by which machines do not reach each other", (hop, prefix) => {
   expect(problemsOf(leavingBy(hop, nat, [prefix]))).toEqual(
     ["a", "b"].map((name) =>
@@ -262,7 +265,7 @@ it.each([
   );
   for (const change of [
     leavingBy("VirtualAppliance", nat, [prefix]),
-    leavingBy(hop, nat, ["10.0.0.0/8", "10.1.7.0/24"]),
+    leavingBy(hop, nat, ["10.0.0.0/8", "10.1.7.0/24", "10.1.1.4/32", "10.1.2.128/25"]),
   ])
     expect(problemsOf(change)).toEqual([]);
 });
