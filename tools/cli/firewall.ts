@@ -193,7 +193,7 @@ export const firewallPage = (): string => `# What a firewall has to let out
 
 <!-- Written by npm run firewall from components/versions.ts and tools/cli/firewall.ts: edit those. -->
 
-All of it is TCP. Time is not among it: Ubuntu's image takes its host's clock (chrony, by \`/dev/ptp_hyperv\`), and \`ntp.ubuntu.com\` (UDP 123) may stay closed. Nothing has to be let in from the internet but what \`apiAccessCidrs\` and \`sshAccessCidrs\` admit. Machines also reach
+All of it is TCP, but for DNS: where the network has DNS servers of its own, machines ask them by UDP 53, and by TCP 53 for long answers. Time is not among it: Ubuntu's image takes its host's clock (chrony, by \`/dev/ptp_hyperv\`), and \`ntp.ubuntu.com\` (UDP 123) may stay closed. Nothing has to be let in from the internet but what \`apiAccessCidrs\` and \`sshAccessCidrs\` admit. Machines also reach
 \`168.63.129.16\` (Azure's DNS, agent and probes) and \`169.254.169.254\` (the metadata service), which no firewall is asked for.
 With \`mirror\`, machines ask the mirror in place of every package and image here; with \`httpProxy\`, the proxy asks.
 Azure Government and Azure China have other names for Azure's own hosts.
