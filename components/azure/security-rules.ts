@@ -57,10 +57,25 @@ export function stoppedBy(
 }
 
 /**
- * Whether rules before the one that stops a flow to the internet let it go to a part of that: services of Azure by
- * their tags, or ranges. Whether that is the part which a cluster needs, nobody knows here.
+ * Whether what Azure alone knows may let a flow to the internet, or to a public address, pass by rules before the one
+ * that stops it: which addresses are in the tags of its services, and which of a gateway's in VirtualNetwork. Of the
+ * internet, a range may be the part that a cluster needs.
  */
-export const opensServices = (
+export function mayPass(
+  flow: Flow,
+  stopping: SecurityRule,
+  rules: readonly SecurityRule[],
+  network: readonly string[],
+): boolean {
+  if (!isRange(flow.to)) return opensPart(flow, stopping, rules, network);
+  if (isPrivate(flow.to) || isIn(network, flow.to)) return false;
+  return (
+    opensPart(flow, stopping, rules, network) ||
+    stoppedBy(flow, rules, [...network, flow.to]) === undefined
+  );
+}
+
+const opensPart = (
   flow: Flow,
   stopping: SecurityRule,
   rules: readonly SecurityRule[],
@@ -71,7 +86,9 @@ export const opensServices = (
     if (!isAllowing(rule) || !isSame(direction, flow.direction)) return false;
     if (priority >= stopping.properties.priority) return false;
     return listOf(given.destinationAddressPrefix, given.destinationAddressPrefixes)
-      .filter((to) => (isRange(to) ? !isPrivate(to) : !isSame(to, "VirtualNetwork")))
+      .filter((to) =>
+        isRange(to) ? !isRange(flow.to) && !isPrivate(to) : !isSame(to, "VirtualNetwork"),
+      )
       .some((to) => matchOf({ ...flow, to }, rule, network) === "all");
   });
 
@@ -128,16 +145,19 @@ function endMatch(end: string, given: readonly string[], known: Known): Part {
   ]);
 }
 
+const isIn = (network: readonly string[], end: string): boolean =>
+  network.some((range) => new Address4(end).isInSubnet(new Address4(range)));
+
 const isRange = (text: string): boolean => Address4.isValid(text);
 
 /**
- * Other tags stand for services of Azure, at addresses that no flow of a cluster is named by. A range is no
- * part of the internet that a cluster is known to need.
+ * Other tags stand for services of Azure, at addresses that mayPass leaves open. A range is no part of the internet
+ * that a cluster is known to need.
  */
 function partIn(end: string, given: string, { network, isAllowed }: Known): Part {
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
   if (!isRange(end) || isRange(given)) return "none";
-  const isInNetwork = network.some((range) => new Address4(end).isInSubnet(new Address4(range)));
+  const isInNetwork = isIn(network, end);
   // On premises, or another spoke behind a firewall: in the first tag where a gateway leads there.
   const isUnknown = !isInNetwork && isPrivate(end);
   if (isSame(given, "VirtualNetwork"))

@@ -13,6 +13,8 @@ export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port"
   readonly why: string;
   /** Whether it may all be inside the network, where nobody sees it here. */
   readonly isOptional?: boolean;
+  /** Whether each of `from` needs one of `to` alone. */
+  readonly isOneEnough?: boolean;
 }
 
 /** What machines ask each other. */
@@ -47,10 +49,14 @@ export function neededFlows(
   const inbound = (from: readonly string[], port: number, why: string): NeededFlow => ({
     ...{ direction: "Inbound", protocol: "Tcp", from, to: nodes, port, why },
   });
-  const outbound = (port: number, why: string, to = ["Internet"]): NeededFlow => ({
+  const outbound = (
+    port: number,
+    why: string,
+    to: readonly string[] = ["Internet"],
+  ): NeededFlow => ({
     ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to, port, why },
   });
-  const resolvers = dnsServers.filter((one) => Address4.isValid(one) && one !== azuresDns);
+  const areTheirs = dnsServers.every((one) => Address4.isValid(one) && one !== azuresDns);
   return [
     ...flowsAmong(settings).flatMap(([protocol, port, why]) =>
       (["Inbound", "Outbound"] as const).map((direction): NeededFlow => ({
@@ -77,11 +83,11 @@ export function neededFlows(
     ...(apiAccess === "public"
       ? [outbound(apiPort, "machines ask the API at its public address")]
       : []),
-    // Answers that are too long for UDP come by TCP.
-    ...(["Udp", "Tcp"] as const).map((protocol) => ({
-      ...outbound(53, "machines look up names", resolvers),
-      protocol,
-    })),
+    // TCP is for answers that are too long for UDP, and clusters run without.
+    {
+      ...outbound(53, "machines look up names", areTheirs ? dnsServers : []),
+      ...{ protocol: "Udp", isOneEnough: true },
+    },
     ...atAddresses([httpProxy?.https ?? "", httpProxy?.http ?? ""]).map(({ port, host }) =>
       outbound(port, "machines ask the proxy", [host]),
     ),

@@ -24,7 +24,7 @@ import {
   routesAround,
   routesTo,
 } from "../azure/routes";
-import { opensServices, type SecurityRule, stoppedBy } from "../azure/security-rules";
+import { mayPass, type SecurityRule, stoppedBy } from "../azure/security-rules";
 import { type NeededFlow, neededFlows } from "./needed-flows";
 import { hostsOf } from "./own-routes";
 
@@ -485,7 +485,9 @@ function groupsOf(
           nameOf(id),
           network.rules.get(key) ?? [],
           [...network.ranges, ...routedRanges(network)],
-          `rules before it have to let machines out to ${hostsOf(settings)}. docs/firewall.md has every host`,
+          flow.to.includes("Internet")
+            ? `rules before it have to let machines out to ${hostsOf(settings)}. docs/firewall.md has every host`
+            : "rules before it have to let these out, by a service tag, or by VirtualNetwork where a gateway leads there",
         ),
       );
     }),
@@ -494,21 +496,25 @@ function groupsOf(
 
 /** Of the ends of a flow, those that are stopped, and by which rules. */
 function stoppedFlow(
-  { direction, protocol, port, lastPort, from, to, why, isOptional = false }: NeededFlow,
+  needed: NeededFlow,
   group: string,
   rules: readonly SecurityRule[],
   ranges: readonly string[],
   warning: string,
 ): Request[] {
-  const stopped = from.flatMap((one) =>
-    to.flatMap((other) => {
+  const { direction, protocol, port, lastPort, from, to, why } = needed;
+  const stopped = from.flatMap((one) => {
+    const closed = to.flatMap((other) => {
       const flow = { direction, protocol, port, lastPort, from: one, to: other };
       const rule = stoppedBy(flow, rules, ranges);
       if (rule === undefined) return [];
-      const isOpen = other === "Internet" && opensServices(flow, rule, rules, ranges);
-      return [{ one, other, rule, isOpen }];
-    }),
-  );
+      return [{ one, other, rule, isOpen: mayPass(flow, rule, rules, ranges) }];
+    });
+    if (!needed.isOneEnough) return closed;
+    if (closed.length < to.length) return [];
+    const open = closed.filter(({ isOpen }) => isOpen);
+    return open.length > 0 ? open : closed;
+  });
   const names = new Set(
     stopped.map(({ rule }) => `${rule.name} (priority ${rule.properties.priority})`),
   );
@@ -524,7 +530,7 @@ function stoppedFlow(
       is: `the rule ${listed([...names])} of ${group} stops ${packets}, by which ${why}`,
       ask: `a rule in ${group} before ${listed([...names])} that allows ${packets} (${why})`,
       briefly: `a rule before it that allows them`,
-      warning: isOptional || stopped.every(({ isOpen }) => isOpen) ? warning : undefined,
+      warning: needed.isOptional || stopped.every(({ isOpen }) => isOpen) ? warning : undefined,
     },
   ];
 }

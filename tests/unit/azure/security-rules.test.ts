@@ -1,6 +1,6 @@
 import {
   type Flow,
-  opensServices,
+  mayPass,
   type SecurityRule,
   stoppedBy,
 } from "../../../components/azure/security-rules";
@@ -133,7 +133,7 @@ it("knows of a rule against the internet whether others before it open a part of
   });
   const opens = (destinationAddressPrefix: string, change: Change = {}) => {
     const before = rule("opens", { direction: "Outbound", destinationAddressPrefix, ...change });
-    return opensServices(out, closes, [before, closes], network);
+    return mayPass(out, closes, [before, closes], network);
   };
 
   for (const one of ["AzureCloud", "Storage.WestEurope", "198.51.100.0/24"])
@@ -143,6 +143,53 @@ it("knows of a rule against the internet whether others before it open a part of
   expect(opens("AzureCloud", { destinationPortRange: "443" })).toBe(false);
   expect(opens("AzureCloud", { sourceAddressPrefix: "10.0.2.0/24" })).toBe(false);
   expect(opens("AzureCloud", { access: "Deny" })).toBe(false);
+});
+
+it.each<[string, string, Change, Change, boolean]>([
+  ["a tag of Azure's services", "20.1.2.3", { destinationAddressPrefix: "AzureCloud" }, {}, true],
+  [
+    "the tag of what a gateway leads to",
+    "131.1.2.3",
+    { destinationAddressPrefix: "VirtualNetwork" },
+    {},
+    true,
+  ],
+  ["no rule for another range", "20.1.2.3", { destinationAddressPrefix: "20.2.0.0/16" }, {}, false],
+  [
+    "no rule for another port",
+    "20.1.2.3",
+    { destinationAddressPrefix: "AzureCloud", destinationPortRange: "443" },
+    {},
+    false,
+  ],
+  [
+    "Azure's own, where the internet is closed and a gateway may lead there",
+    "131.1.2.3",
+    { access: "Deny", destinationAddressPrefix: "Storage" },
+    { destinationAddressPrefix: "Internet" },
+    true,
+  ],
+  [
+    "no tag for a private address",
+    "10.9.0.4",
+    { destinationAddressPrefix: "AzureCloud" },
+    {},
+    false,
+  ],
+  [
+    "no tag for the network's own public addresses",
+    "51.0.1.4",
+    { destinationAddressPrefix: "Internet" },
+    {},
+    false,
+  ],
+])("may let a host's packets pass: %s", (_, to, opens, closes, expected) => {
+  const out = { ...flow, direction: "Outbound", from: "10.0.1.0/24", to } as const;
+  const before = rule("opens", { direction: "Outbound", ...opens });
+  const closing = rule("closes", { direction: "Outbound", access: "Deny", ...closes });
+  const own = { ...ofNetwork, properties: { ...ofNetwork.properties, direction: "Outbound" } };
+
+  expect(mayPass(out, closing, [before, closing, own], [...network, "51.0.0.0/16"])).toBe(expected);
 });
 
 it("takes the balancers' probes by their tag", () => {

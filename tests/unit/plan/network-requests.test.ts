@@ -404,24 +404,45 @@ describe("servers whose addresses are known", () => {
     httpProxy: { http, https, noProxy: ["10.1.0.0/16"], ca: "" },
   });
 
-  it("have to be let through to, DNS by UDP and TCP", () => {
-    const dnsServers = ["10.0.0.4", "168.63.129.16"];
+  const dns = rule("dns", {
+    ...{ ...out, priority: 200, protocol: "Udp", destinationPortRange: "53" },
+    destinationAddressPrefix: "10.0.0.0/24",
+  });
 
-    expect(saidWith(dnsServers)).toEqual(
-      ["UDP", "TCP"].map((protocol) =>
+  it.each<[string, readonly string[], readonly SecurityRule[], readonly string[]]>([
+    ["none of them", ["10.0.0.4", "10.3.0.4"], [], ["10.0.0.4 and 10.3.0.4"]],
+    ["one of them, by UDP", ["10.0.0.4", "10.3.0.4"], [dns], []],
+    ["Azure's beside theirs", ["10.0.0.4", "168.63.129.16"], [], []],
+  ])("are the network's for DNS, where a rule lets machines out to %s", (_, servers, opens, to) => {
+    expect(saidWith(servers, ...opens)).toEqual(
+      to.map((one) =>
         expect.stringMatching(
           RegExp(
-            `DenyAllOutbound \\(priority 4000\\) of guard stops outbound ${protocol} 53 from .* to 10\\.0\\.0\\.4, by which machines look up names`,
+            `DenyAllOutbound \\(priority 4000\\) of guard stops outbound UDP 53 from .* to ${one}, by which machines look up names`,
           ),
         ),
       ),
     );
-    const dns = rule("dns", {
-      ...{ ...out, priority: 200, destinationPortRange: "53" },
-      destinationAddressPrefix: "10.0.0.0/24",
+  });
+
+  it("may be in a service tag, or behind a gateway, where they are public: this is warned of", () => {
+    const closed = rule("closed", {
+      ...{ ...out, access: "Deny", priority: 100, destinationPortRange: "3128" },
+      destinationAddressPrefix: "Internet",
     });
-    expect(saidWith(dnsServers, dns)).toEqual([]);
-    expect(saidWith(["168.63.129.16"])).toEqual([]);
+    const asked = { ...network, rules: new Map([[guard, [...rules, closed]]]) };
+
+    expect(
+      networkProblems({ ...settings, ...by("http://20.1.2.3:3128") }, { ...none, network: asked }),
+    ).toEqual({
+      problems: [],
+      letter: [],
+      warnings: [
+        expect.stringMatching(
+          /TCP 3128 from .* to 20\.1\.2\.3, .*: rules before it have to let these/,
+        ),
+      ],
+    });
   });
 
   it.each<[string, Partial<Settings>, RegExp[]]>([
