@@ -138,7 +138,9 @@ export function decide(observed: Observed): Decision {
   const { subscriptionId } = connection;
   const isKnown = previous.outputs !== undefined;
   const group = { azure, isKnown, locks: observed.locks, subscriptionId, machines, changes };
+  const hasArm = [...hardware.values()].some(({ architecture }) => architecture === "arm64");
   const network = networkProblems(settings, {
+    hasArm,
     network: observed.network,
     created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
     addresses: machines.map(({ address }) => address).concat(observed.apiAddress ?? []),
@@ -195,7 +197,7 @@ export function decide(observed: Observed): Decision {
       ...observed.foreignLocks.warnings,
       ...policyWarnings(observed.policies),
       ...imageWarnings(created, offers.images, hardware, settings),
-      ...ownRoutesWarnings(settings, created, observed.network),
+      ...ownRoutesWarnings(settings, created, hasArm, observed.network),
       ...network.warnings,
       ...(current?.diskDriver && !settings.diskDriver ? [withoutDriverText] : []),
       ...(current === undefined ? networkWarnings(settings, observed.network) : []),

@@ -48,6 +48,8 @@ interface Asked {
   readonly created: readonly Pick<MachinePlan, "zone">[];
   /** Of all machines, and of a private API. */
   readonly addresses: readonly string[];
+  /** Whether there are machines with Arm processors. */
+  readonly hasArm: boolean;
   /** Whether a private API has its balancer. */
   readonly hasBalancer: boolean;
   /** Whether the login may not ask which addresses are free. */
@@ -215,7 +217,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network),
     ...waysWithin(subnets, network, asks),
-    ...groupsOf(settings, subnets, network),
+    ...groupsOf(settings, subnets, network, asks),
   ];
 }
 
@@ -449,6 +451,7 @@ function groupsOf(
   settings: Settings,
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
+  { hasArm }: Asked,
 ): Request[] {
   const groups = new Map(
     subnets.flatMap(({ securityGroup: id }) => (id === undefined ? [] : [[keyOf(id), id]])),
@@ -486,7 +489,7 @@ function groupsOf(
           network.rules.get(key) ?? [],
           [...network.ranges, ...routedRanges(network)],
           flow.to.includes("Internet")
-            ? `rules before it have to let machines out to ${hostsOf(settings)}. docs/firewall.md has every host`
+            ? `rules before it have to let machines out to ${hostsOf(settings, hasArm)}. docs/firewall.md has every host`
             : "rules before it have to let these out, by a service tag, or by VirtualNetwork where a gateway leads there",
         ),
       );

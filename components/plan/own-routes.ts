@@ -15,10 +15,10 @@ import type { MachinePlan } from "../settings/topology";
 import { flowsAmong } from "./needed-flows";
 
 /** Hosts that machines fetch packages and images from; some of them redirect to storage of theirs. */
-export const sourcesOf = ({
-  containerRuntime,
-  registries,
-}: Pick<Settings, "containerRuntime" | "registries">): string[] => [
+export const sourcesOf = (
+  { containerRuntime, registries }: Pick<Settings, "containerRuntime" | "registries">,
+  hasArm: boolean,
+): string[] => [
   "pkgs.k8s.io",
   "prod-cdn.packages.k8s.io",
   "registry.k8s.io",
@@ -29,6 +29,7 @@ export const sourcesOf = ({
   "registry-1.docker.io",
   "ghcr.io",
   "Ubuntu's archive (azure.archive.ubuntu.com)",
+  ...(hasArm ? ["azure.ports.ubuntu.com", "ports.ubuntu.com"] : []),
   ...(containerRuntime === "cri-dockerd"
     ? ["github.com", "release-assets.githubusercontent.com"]
     : []),
@@ -39,20 +40,22 @@ export const sourcesOf = ({
  * What machines have to reach by routes that this program does not make.
  *
  * @param created machines that this update makes, whose first boot fails without
+ * @param hasArm whether there are machines with Arm processors
  * @param network that of others, if the settings name one
  */
 export function ownRoutesWarnings(
   settings: Settings,
   created: readonly Pick<MachinePlan, "zone">[],
+  hasArm: boolean,
   network?: ExistingNetwork,
 ): string[] {
   if (created.length === 0) return [];
-  if (network !== undefined) return existingRoutesWarnings(settings, created, network);
+  if (network !== undefined) return existingRoutesWarnings(settings, created, hasArm, network);
   if (settings.egress !== "none") return [];
   const { routeTable } = networkNames(settings.clusterName);
   return [
     `egress is none, and this update makes machines: ${soon}, routes in ${routeTable} or of a gateway must ` +
-      `lead them to ${hostsOf(settings)}; az network route-table route create -g ${groupWord(settings)} --route-table-name ` +
+      `lead them to ${hostsOf(settings, hasArm)}; az network route-table route create -g ${groupWord(settings)} --route-table-name ` +
       `${routeTable} -n default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL`,
   ];
 }
@@ -60,6 +63,7 @@ export function ownRoutesWarnings(
 function existingRoutesWarnings(
   settings: Settings,
   created: readonly Pick<MachinePlan, "zone">[],
+  hasArm: boolean,
   network: ExistingNetwork,
 ): string[] {
   const ids = new Set(created.map(({ zone }) => keyOf(subnetIdOf(settings, zone))));
@@ -68,7 +72,7 @@ function existingRoutesWarnings(
     const subnet = network.subnets.get(id);
     if (subnet === undefined) continue;
     for (const sentence of [
-      wayOut(settings, subnet, network),
+      wayOut(settings, hasArm, subnet, network),
       wayWithin(settings, subnet, network),
     ]) {
       if (sentence === undefined) continue;
@@ -106,6 +110,7 @@ function wayWithin(
 /** Beside a public API, network-requests.ts wants a NAT gateway. */
 function wayOut(
   settings: Settings,
+  hasArm: boolean,
   subnet: ExistingSubnet,
   network: ExistingNetwork,
 ): string | undefined {
@@ -113,13 +118,13 @@ function wayOut(
   const routes = defaultRoutes(tableOf(subnet, network));
   if (routes.length > 0) {
     return (
-      `leave by ${named(routes)}: ${soon}, that has to let them out to ${hostsOf(settings)}. ` +
+      `leave by ${named(routes)}: ${soon}, that has to let them out to ${hostsOf(settings, hasArm)}. ` +
       "docs/firewall.md has every host"
     );
   }
   if (subnet.gateway !== undefined) return undefined;
   return (
-    `have no NAT gateway and no route of 0.0.0.0/0 in a route table: ${soon}, a route that a gateway announces must lead them to ${hostsOf(settings)}. ` +
+    `have no NAT gateway and no route of 0.0.0.0/0 in a route table: ${soon}, a route that a gateway announces must lead them to ${hostsOf(settings, hasArm)}. ` +
     "If there is none, ask for a NAT gateway, or for a route to a firewall"
   );
 }
@@ -127,14 +132,14 @@ function wayOut(
 const soon = "within 20 minutes of their first boot";
 
 /** What machines have to reach outside of their network. */
-export function hostsOf(settings: Settings): string {
+export function hostsOf(settings: Settings, hasArm: boolean): string {
   const { httpProxy, mirror, registries, resourceManagerEndpoint } = settings;
   const { endpoint, login } = azureCloudAt(resourceManagerEndpoint);
   const hosts =
     httpProxy === undefined
       ? [
           ...[new URL(endpoint).host, login],
-          ...(machineMirror(mirror) === "" ? sourcesOf(settings) : [new URL(mirror).host]),
+          ...(machineMirror(mirror) === "" ? sourcesOf(settings, hasArm) : [new URL(mirror).host]),
           ...(registries.length > 0 ? ["the servers of registries"] : []),
         ]
       : [...new Set([httpProxy.http, httpProxy.https].map(withoutLogin))].filter(Boolean);

@@ -79,7 +79,10 @@ const created = [{ zone: "1" }, { zone: "2" }, { zone: "2" }];
 
 const addresses = ["10.1.1.254", "10.1.2.126"];
 
-const none = { network: undefined, created, addresses, hasBalancer: false, subscriptionId };
+const none = {
+  ...{ network: undefined, created, addresses, hasArm: false },
+  ...{ hasBalancer: false, subscriptionId },
+};
 
 const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<Settings> = {}) =>
   networkProblems({ ...settings, ...of }, { ...none, network: { ...network, ...change } }).problems;
@@ -555,6 +558,7 @@ describe("rules that let machines out to a part of the internet alone", () => {
       ),
     ]);
     expect(answer({}, services, { ...none, created: [] }).warnings).toEqual([]);
+    expect(answer({}, services, { ...none, hasArm: true }).warnings[0]).toContain(", ports.ubuntu");
     const ofOne = services.map((one) =>
       rule(one.name, { ...one.properties, sourceAddressPrefix: "10.1.1.0/24" }),
     );

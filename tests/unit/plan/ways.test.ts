@@ -17,7 +17,7 @@ describe("own routes", () => {
   const settings = { ...validSettings, egress: "none" } as const;
 
   it("says where routes have to lead the machines that an update makes, and how one is made", () => {
-    const [warning, ...more] = ownRoutesWarnings(settings, created);
+    const [warning, ...more] = ownRoutesWarnings(settings, created, false);
 
     expect(more).toEqual([]);
     for (const host of ["management.azure.com", "login.microsoftonline.com", "registry.k8s.io"]) {
@@ -27,7 +27,11 @@ describe("own routes", () => {
   });
 
   it("has the group's name as a shell takes it, with the parentheses that Azure admits", () => {
-    const [warning] = ownRoutesWarnings({ ...settings, resourceGroup: "platform(weu)" }, created);
+    const [warning] = ownRoutesWarnings(
+      { ...settings, resourceGroup: "platform(weu)" },
+      created,
+      false,
+    );
 
     expect(warning).toContain(
       "az network route-table route create -g 'platform(weu)' --route-table",
@@ -36,7 +40,7 @@ describe("own routes", () => {
 
   it("names the hosts of the cloud that the cluster is in", () => {
     const resourceManagerEndpoint = "https://management.usgovcloudapi.net/";
-    const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created);
+    const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created, false);
 
     expect(warning).toContain("management.usgovcloudapi.net, login.microsoftonline.us,");
     expect(warning).not.toContain("login.microsoftonline.com");
@@ -46,15 +50,26 @@ describe("own routes", () => {
     ["cri-dockerd", { containerRuntime: "cri-dockerd" }, "github.com"],
     ["registries", { registries: ["/a/registry"] }, "packages.aks.azure.com"],
   ])("names where %s comes from, where that is set", (_, change, host) => {
-    const hosts = (one: Settings) => ownRoutesWarnings(one, created)[0]!.split(/[ ,;]+/);
+    const hosts = (one: Settings) => ownRoutesWarnings(one, created, false)[0]!.split(/[ ,;]+/);
 
     expect(hosts(settings)).not.toContain(host);
     expect(hosts({ ...settings, ...change })).toContain(host);
   });
 
+  it("names where Ubuntu's packages for Arm come from, where there are such machines", () => {
+    for (const hasArm of [true, false])
+      expect(ownRoutesWarnings(settings, created, hasArm)[0]!.includes(", ports.ubuntu.com")).toBe(
+        hasArm,
+      );
+  });
+
   it("names registries beside a mirror too, which has no images of theirs", () => {
     const mirror = "https://mirror.example/k8s";
-    const [warning] = ownRoutesWarnings({ ...settings, mirror, registries: ["/a/Ours"] }, created);
+    const [warning] = ownRoutesWarnings(
+      { ...settings, mirror, registries: ["/a/Ours"] },
+      created,
+      false,
+    );
 
     expect(warning).toContain("mirror.example, the servers of registries;");
   });
@@ -63,6 +78,7 @@ describe("own routes", () => {
     const [warning] = ownRoutesWarnings(
       { ...settings, mirror: "https://mirror.example/k8s" },
       created,
+      false,
     );
 
     expect(warning).toContain("mirror.example;");
@@ -72,7 +88,7 @@ describe("own routes", () => {
   it("names a proxy alone, which machines ask for all else", () => {
     const https = "http://proxy.example:3128";
     const httpProxy = { http: https, https, noProxy: [], ca: "" };
-    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
+    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created, false);
 
     expect(warning).toContain(`must lead them to ${https};`);
     expect(warning).not.toContain("management.azure.com");
@@ -81,14 +97,14 @@ describe("own routes", () => {
   it("names a proxy without its password", () => {
     const https = "http://me:hush@proxy.example:3128";
     const httpProxy = { http: "", https, noProxy: [], ca: "" };
-    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created);
+    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created, false);
 
     expect(warning).toContain("must lead them to http://proxy.example:3128;");
   });
 
   it("says nothing where no machine is made, or this program makes the way out", () => {
-    expect(ownRoutesWarnings(settings, [])).toEqual([]);
-    expect(ownRoutesWarnings(validSettings, created)).toEqual([]);
+    expect(ownRoutesWarnings(settings, [], false)).toEqual([]);
+    expect(ownRoutesWarnings(validSettings, created, false)).toEqual([]);
   });
 
   describe("in subnets of others", () => {
@@ -131,7 +147,7 @@ describe("own routes", () => {
       unreadable: [],
     });
     const said = (apiAccess: "public" | "private", ...subnets: ReturnType<typeof subnet>[]) =>
-      ownRoutesWarnings({ ...given, apiAccess }, created, network(...subnets));
+      ownRoutesWarnings({ ...given, apiAccess }, created, false, network(...subnets));
 
     it("says what the firewall has to let out, once for all of them", () => {
       expect(said("private", subnet(a, "/firewall"), subnet(b, "/firewall", "/nat"))).toEqual([

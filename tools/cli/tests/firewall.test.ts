@@ -105,7 +105,7 @@ it("has every host that a preview asks whether it has the cloud provider's relea
 
 it("has every host that a preview with egress none names", () => {
   const all = { containerRuntime: "cri-dockerd", registries: ["/a/registry"] } as const;
-  const hosts = sourcesOf(all).map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
+  const hosts = sourcesOf(all, true).map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
 
   expect(hosts.filter((host) => !machineHosts.some((one) => one.host === host))).toEqual([]);
 });
