@@ -1,4 +1,3 @@
-import type { MachineRecord } from "../machine/generation";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import {
@@ -33,7 +32,9 @@ export const plainHardware: Hardware = {
 export function hardwareOf(
   machines: readonly MachinePlan[],
   { skus }: { readonly skus: readonly Sku[] },
-  before: Readonly<Record<string, Pick<MachineRecord, "replacementInputs">>> = {},
+  before: Readonly<
+    Record<string, { readonly replacementInputs?: Readonly<Record<string, string>> }>
+  > = {},
 ): Map<string, Hardware> {
   const sizes = sizesIn(skus);
   return new Map(

@@ -2,7 +2,6 @@ import { ownAccounts } from "../settings/logins";
 import { quoted, toRemove, toSet } from "../settings/problem";
 import { azureName, mostOfIdentity } from "../settings/rules/workload-identities";
 import type { Settings } from "../settings/settings";
-import { tokenIssuerOf } from "../token-issuer";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";
 import { keyOf } from "./existing-network";
@@ -52,13 +51,15 @@ const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentit
  * Asks for identities that exist already, the cluster's where its own pods log in as it, and whether the login may
  * let service accounts log in as them. A federated credential is written in the cluster's subscription, as all that is
  * made: where others have an identity of the same name there, it would be that one's.
+ *
+ * @param issuer of the cluster's tokens
  */
 export async function getWorkloadClients(
   settings: Settings,
+  issuer: string,
   connection: AzureConnection,
 ): Promise<WorkloadClients> {
   const { workloadIdentities, machineIdentity, identityId: ofCluster } = settings;
-  const issuer = tokenIssuerOf(settings, connection.subscriptionId);
   const declared = workloadIdentities.map(({ identityId }) => identityId);
   const ids = [...new Set([...declared, ...(machineIdentity ? [] : [ofCluster])])].filter(Boolean);
   const answers = await Promise.all(

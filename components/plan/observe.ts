@@ -20,11 +20,12 @@ import { groupId } from "../azure/resource-names";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { accountProblems, providerProblems, subscriptionProblems } from "../azure/subscription";
+import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
 import { throughProxy } from "../kubeconfig";
 import { takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, machinesOf } from "../settings/topology";
-import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
+import { tokenIssuerOf } from "../token-issuer";
 import type { PlacedMachine } from "./addresses";
 import { askBackend } from "./backend";
 import { fixedProblems } from "./fixed-settings";
@@ -102,7 +103,11 @@ export async function observe(settings: Settings): Promise<Observed> {
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
-  const workloadClients = getWorkloadClients(settings, connection);
+  const workloadClients = getWorkloadClients(
+    settings,
+    tokenIssuerOf(settings, connection.subscriptionId),
+    connection,
+  );
   const pulled = found.then(({ shown }) => getRegistries(settings, shown, connection));
   const fresh = Promise.all([found, offered]).then(([answer, { skus }]) => {
     const hardware = hardwareOf(machines, { skus });

@@ -117,6 +117,7 @@ describe("an identity that service accounts log in as", () => {
     answered(azure, (connection) =>
       getWorkloadClients(
         { ...validSettings, ...withDrivers, workloadIdentities, ...cluster },
+        tokenIssuerOf(validSettings, connection.subscriptionId),
         connection,
       ),
     );
