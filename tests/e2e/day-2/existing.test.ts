@@ -222,6 +222,8 @@ describe("a cluster on what exists already", () => {
       return { rules: securityRules!.map(({ name }) => name), tags };
     };
     const asked = await guard();
+    // Another cluster than the one of before.
+    cloud.renewKubeconfig();
     const names = ["web", "inner"];
     const address = "jsonpath={.status.loadBalancer.ingress[0].ip}";
     const file = join(cloud.state, "services.json");
