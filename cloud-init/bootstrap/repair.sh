@@ -112,6 +112,6 @@ repair() {
   answer=$(ask_azure "$id/$step") && return
   as_admin annotate --overwrite node "$name" "$repaired=$last $(date --utc +%FT%TZ)"
   machine=$name say_on_node RepairFailed "Azure does not $step this machine: journalctl --unit zoned-maintenance on $(uname -n)"
-  # Azure may have begun with what it was sent and has not answered: that turn ends by itself.
-  [[ $answer == "000 "*[1-9]* ]] || machine=repair.$name end_turn other
+  # Azure may have begun with what it was sent and has not answered, or with a 5xx: that turn ends by itself.
+  [[ $answer == "000 "*[1-9]* || $answer == 5* ]] || machine=repair.$name end_turn other
 }

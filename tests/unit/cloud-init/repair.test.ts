@@ -263,11 +263,16 @@ it.each([
 );
 
 it.each([
-  ["gives its turn back where Azure could not be asked", false, true],
-  ["keeps its turn where Azure was asked and has not answered, and may restart it", true, false],
-])("%s", async (_, isThere, expected) => {
-  const server = createServer(({ socket }) => void socket.destroy());
-  const port = isThere ? await listen(server) : await freePort();
+  ["gives its turn back where Azure could not be asked", undefined, true],
+  ["gives its turn back where Azure refuses", "403 Forbidden", true],
+  ["keeps its turn where Azure was asked and has not answered, and may restart it", "", false],
+  ["keeps its turn where Azure answers with a 5xx, and may restart it", "502 Bad Gateway", false],
+])("%s", async (_, status, expected) => {
+  const server = createServer(({ socket }) => {
+    if (status === "") socket.destroy();
+    else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+  });
+  const port = status === undefined ? await freePort() : await listen(server);
   const azure = { ...fake, endpoint: `http://127.0.0.1:${port}` };
   const turns = { [`repair.${sick}`]: `repair ${until}` };
 
