@@ -61,9 +61,25 @@ type Outcome = Answer | "refused" | "silent";
 
 const parsed = (text: string | Buffer): Answer => JSON.parse(`${text}`) as Answer;
 
+/** Below NodePorts and the ports that the kernel gives out, above those that are listened on. */
+const sourcePorts = { first: 11_000, count: 19_000 };
+
+let sent = 0;
+
+/**
+ * Another one for each connection. Two that reach one endpoint from one port, by two Services,
+ * meet in TIME_WAIT there: the second is reset, and its repeated SYN chooses an endpoint anew.
+ */
+const nextSourcePort = (): number => sourcePorts.first + (sent++ % sourcePorts.count);
+
 function byTcp({ address, port, source, timeoutMs }: Probe): Promise<Outcome> {
   return new Promise((resolve) => {
-    const socket = connect({ host: address, port, ...(source && { localAddress: source }) });
+    const socket = connect({
+      host: address,
+      port,
+      localPort: nextSourcePort(),
+      ...(source && { localAddress: source }),
+    });
     let text = "";
     socket.setTimeout(timeoutMs, () => {
       socket.destroy();
@@ -95,8 +111,7 @@ function byUdp({ address, port, source, timeoutMs }: Probe): Promise<Outcome> {
         // As TCP does by itself: kernels answer with fewer refusals than there are packets.
         again = setInterval(send, 300);
       });
-    if (source) socket.bind(0, source, ask);
-    else ask();
+    socket.bind(nextSourcePort(), source ?? undefined, ask);
   });
 }
 

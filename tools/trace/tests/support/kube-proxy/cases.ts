@@ -70,7 +70,7 @@ function expectedOf(row: Row): Case["expected"] {
   };
 }
 
-const enough = 30;
+const enough = 80;
 
 const forDrops = 3;
 

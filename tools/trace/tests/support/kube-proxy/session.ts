@@ -9,7 +9,7 @@ import {
 } from "../../../../lab/packets/cluster";
 import { runLabTask, output, reportProgress } from "../../../../lab/packets/task";
 import type { LabBinaries } from "../../../../lab/packets/machine";
-import { buildNetwork, inNetwork, node, ranges } from "../../../../lab/packets/network";
+import { buildNetwork, node, ranges } from "../../../../lab/packets/network";
 import type { Probe, ProbeResult } from "../../../../lab/packets/probe-agent";
 import { Agents, type AgentName } from "../../../../lab/packets/start-agents";
 import { services } from "../../../../lab/packets/services";
@@ -37,9 +37,8 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
   await create(services);
   const agents = Object.keys(probes).length > 0 ? await Agents.start() : undefined;
   const sessions: Partial<Record<Mode, Session>> = {};
-  for (const [round, mode] of modes.entries()) {
+  for (const mode of modes) {
     reportProgress(`kube-proxy with ${mode}`);
-    await chooseSourcePorts(placesOf(probes[mode] ?? []), round);
     const proxy = await startProxy(binaries["kube-proxy"], mode, {
       node: node.name,
       pods: ranges.pods,
@@ -62,24 +61,6 @@ runLabTask<SessionTask, Partial<Record<Mode, Session>>>(async ({ binaries, modes
 type Probes = readonly (readonly [AgentName, Probe])[];
 
 const placesOf = (probes: Probes): AgentName[] => [...new Set(probes.map(([place]) => place))];
-
-const portsOfRound = 10_000;
-
-/**
- * Other ports than any round before had: conntrack still has entries of those, and packets of a
- * known connection skip the rules for new ones.
- */
-async function chooseSourcePorts(places: readonly AgentName[], round: number): Promise<void> {
-  // Beyond the range of NodePorts.
-  const first = 33_000 + round * portsOfRound;
-  const range = `${first} ${first + portsOfRound - 1}`;
-  const write = `echo ${range} >/proc/sys/net/ipv4/ip_local_port_range`;
-  for (const place of places) {
-    const enter = place === "node" ? [] : ["nsenter", inNetwork(place)];
-    const [command = "", ...args] = [...enter, "sh", "-c", write];
-    await output(command, ...args);
-  }
-}
 
 /** Sends all probes, side by side where they come from different places. */
 async function resultsOf(agents: Agents, probes: Probes): Promise<ProbeResult[]> {
