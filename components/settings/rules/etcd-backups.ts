@@ -1,10 +1,11 @@
 import { parseContainer } from "../azure-ids";
 import { Problem, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
-import { idOfOthersProblems } from "./ids-of-others";
+import { exampleId, idOfOthersProblems } from "./ids-of-others";
 
-const example =
-  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/account/blobServices/default/containers/etcd";
+const example = exampleId(
+  "backups/providers/Microsoft.Storage/storageAccounts/account/blobServices/default/containers/etcd",
+);
 
 const minutesOf = (every: string): number => {
   const [, number, unit] = /^(\d+)([mh])$/.exec(every) ?? [];

@@ -30,6 +30,27 @@ export function idOfOthersProblems(
   return [wants(key, id, `${what} ${group}`, example)];
 }
 
+/** An id for the command of a message: its resource group, and what is in that. */
+export const exampleId = (path: string): string =>
+  `/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/${path}`;
+
+/** What is wrong with the id of a user-assigned identity; nothing where there is none. */
+export const identityIdProblems = (
+  settings: Parameters<typeof idOfOthersProblems>[0],
+  key: string,
+  id: string,
+  example: string,
+): Problem[] =>
+  id === ""
+    ? []
+    : idOfOthersProblems(settings, {
+        ...{ key, id, example },
+        place: parseIdentity(id),
+        expected:
+          "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
+        what: "an identity",
+      });
+
 /** Whether something is in the resource group that this program makes, and that goes with all that is in it. */
 const isInOwnGroup = (
   { clusterName, resourceGroup }: Pick<Settings, "clusterName" | "resourceGroup">,
@@ -47,27 +68,19 @@ export const diskEncryptionSetProblems = (settings: Settings): Problem[] =>
         expected:
           "Azure's id of a disk encryption set, as `az disk-encryption-set show --query id` prints it",
         what: "a set",
-        example:
-          "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes",
+        example: exampleId("keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes"),
       });
 
-const exampleIdentity =
-  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
+const exampleIdentity = exampleId(
+  "identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes",
+);
 
 /** What is wrong with the id of an identity that exists already. */
 export function existingIdentityProblems(settings: Settings): Problem[] {
   const { identityId, servicePrincipal } = settings;
   if (identityId === "") return [];
   const problems: (Problem | false)[] = [
-    ...idOfOthersProblems(settings, {
-      key: "identityId",
-      id: identityId,
-      place: parseIdentity(identityId),
-      expected:
-        "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-      what: "an identity",
-      example: exampleIdentity,
-    }),
+    ...identityIdProblems(settings, "identityId", identityId, exampleIdentity),
     servicePrincipal !== undefined && {
       key: "identityId",
       is: "is set beside servicePrincipalClientId",
@@ -90,12 +103,14 @@ export const galleryImageProblems = (settings: Settings): Problem[] =>
         expected:
           "Azure's id of one version of a gallery image, as npm run image prints it; latest would differ from machine to machine",
         what: "an image",
-        example:
-          "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/images/providers/Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0",
+        example: exampleId(
+          "images/providers/Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0",
+        ),
       });
 
-const exampleSubnet =
-  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes";
+const exampleSubnet = exampleId(
+  "network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes",
+);
 
 /** What is wrong with the ids of subnets that exist already. */
 export function nodeSubnetProblems(settings: Settings): Problem[] {

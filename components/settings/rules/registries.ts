@@ -1,15 +1,11 @@
-import { parseIdentity, parseRegistry } from "../azure-ids";
+import { parseRegistry } from "../azure-ids";
 import { entry, Problem, toRemove, toSetSecret, wants } from "../problem";
 import type { Settings } from "../settings";
-import { idOfOthersProblems } from "./ids-of-others";
+import { exampleId, identityIdProblems, idOfOthersProblems } from "./ids-of-others";
 
-const idOf = (group: string, type: string): string =>
-  `/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/${group}/providers/${type}`;
-
-const exampleRegistry = idOf("images", "Microsoft.ContainerRegistry/registries/images");
-const exampleIdentity = idOf(
-  "identities",
-  "Microsoft.ManagedIdentity/userAssignedIdentities/kubelets",
+const exampleRegistry = exampleId("images/providers/Microsoft.ContainerRegistry/registries/images");
+const exampleIdentity = exampleId(
+  "identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets",
 );
 
 /** What is wrong with the registries that kubelets log in to, and with the identity by which they do. */
@@ -77,15 +73,7 @@ function identityProblems(settings: Settings): Problem[] {
   const { registries, kubeletIdentityId, identityId } = settings;
   const key = "kubeletIdentityId";
   const problems: (Problem | false)[] = [
-    ...idOfOthersProblems(settings, {
-      key,
-      id: kubeletIdentityId,
-      place: parseIdentity(kubeletIdentityId),
-      expected:
-        "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-      what: "an identity",
-      example: exampleIdentity,
-    }),
+    ...identityIdProblems(settings, key, kubeletIdentityId, exampleIdentity),
     kubeletIdentityId.toLowerCase() === identityId.toLowerCase() &&
       wants(
         key,

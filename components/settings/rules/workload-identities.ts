@@ -1,9 +1,8 @@
 import { hasIssuer, ownAccounts } from "../logins";
-import { parseIdentity } from "../azure-ids";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 import { entriesOf } from "./argument-types";
-import { idOfOthersProblems } from "./ids-of-others";
+import { exampleId, identityIdProblems } from "./ids-of-others";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
@@ -14,8 +13,9 @@ const role = new RegExp(
 );
 const scope = /^\/(subscriptions|providers)\/[^/]+(\/.+)?[^/]$/i;
 
-const exampleIdentity =
-  "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop";
+const exampleIdentity = exampleId(
+  "shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop",
+);
 
 /** Azure takes so many federated credentials of an identity. */
 export const mostOfIdentity = 20;
@@ -86,7 +86,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
           key,
           is: "has neither identityId nor roles",
           expected: "the identity that its pods log in as, or what one that is made may do",
-          fix: `pulumi config set --path '${key}.identityId' ${exampleIdentity}`,
+          fix: toSet(`${key}.identityId`, exampleIdentity),
         },
       identityId !== "" &&
         roles.length > 0 && {
@@ -96,17 +96,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
             "roles of an identity that this program makes alone; others' have what others give them",
           fix: toRemove(`${key}.roles`),
         },
-      ...(identityId === ""
-        ? []
-        : idOfOthersProblems(settings, {
-            key: `${key}.identityId`,
-            id: identityId,
-            place: parseIdentity(identityId),
-            expected:
-              "Azure's id of a user-assigned identity, as `az identity show --query id` prints it",
-            what: "an identity",
-            example: exampleIdentity,
-          })),
+      ...identityIdProblems(settings, `${key}.identityId`, identityId, exampleIdentity),
       identityId !== "" &&
         before === mostOfIdentity && {
           key,
@@ -127,7 +117,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
             `${key}.roles[${at}].scope`,
             given.scope,
             "Azure's id of what the role is given at",
-            "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop",
+            exampleId("shop"),
           ),
         roles.slice(0, at).some((other) => roleKey(other) === roleKey(given)) && {
           key: `${key}.roles[${at}]`,
