@@ -3,9 +3,10 @@ import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./connection";
 import type { PlannedResource } from "./policy-restrictions";
-import { apiBalancerName, dnsLabel, groupId, issuerAccount } from "./resource-names";
+import { apiBalancerName, dnsLabel, issuerAccount } from "./resource-names";
 import { rightsProblems } from "./rights";
 import { type Shown, shownAs } from "./shown";
+import type { AzureAnswer } from "./state";
 
 interface Provider {
   readonly namespace: string;
@@ -76,27 +77,21 @@ async function labelProblems(
  */
 export async function accountProblems(
   settings: Settings,
-  isBegun: boolean,
+  { isBegun, shown }: Pick<AzureAnswer, "isBegun" | "shown">,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<string[]> {
   if (!hasIssuer(settings)) return [];
   const name = issuerAccount(settings.clusterName, subscriptionId);
-  const version = { "api-version": "2024-01-01" };
-  const storage = "/providers/Microsoft.Storage";
-  const [own, answer] = await Promise.all([
-    arm.get<object>(
-      `${groupId(settings, subscriptionId)}${storage}/storageAccounts/${name}`,
-      version,
-      {},
-    ),
-    arm.query<{ nameAvailable: boolean }>(
-      `/subscriptions/${subscriptionId}${storage}/checkNameAvailability`,
-      version,
+  if (shown.has(shownAs("azure-native:storage:StorageAccount", name))) return [];
+  const answer = await arm
+    .query<{ nameAvailable: boolean }>(
+      `/subscriptions/${subscriptionId}/providers/Microsoft.Storage/checkNameAvailability`,
+      { "api-version": "2024-01-01" },
       { name, type: "Microsoft.Storage/storageAccounts" },
       { nameAvailable: true },
-    ),
-  ]).catch(() => []);
-  if (own !== undefined || answer === undefined || answer.nameAvailable) return [];
+    )
+    .catch(() => undefined);
+  if (answer === undefined || answer.nameAvailable) return [];
   return [
     `the storage account of the token issuer would be ${name}, which another one is called already, perhaps that of another cluster with this name: ` +
       (isBegun

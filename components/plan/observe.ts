@@ -140,7 +140,7 @@ export async function observe(settings: Settings): Promise<Observed> {
       const problems = await Promise.all([
         providerProblems(resources, shown, connection),
         assignedScopeProblems(settings, shown, one, connection),
-        accountProblems(settings, isBegun, connection),
+        accountProblems(settings, answer, connection),
         ...(isBegun
           ? []
           : [subscriptionProblems(settings, shown, connection), takenRoles(settings, connection)]),

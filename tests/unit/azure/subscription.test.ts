@@ -256,36 +256,40 @@ describe("subscription", () => {
     });
   });
 
-  it("names the issuer's account where another group's has its name, and not where it is there already", async () => {
+  it("names the issuer's account where another one has its name, and not where it is there already", async () => {
     const { arm } = newArm();
     const rest = await serveRest(arm, 0);
     const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
     const connection = { ...account, arm: client };
     const settings = { ...validSettings, machineIdentity: false };
-    const problemsIn = (resourceGroup: string, isBegun = false) =>
-      accountProblems({ ...settings, resourceGroup }, isBegun, connection);
+    const none = new Map<string, ShownResource>();
+    const problemsWith = (isBegun: boolean, shown = none) =>
+      accountProblems(settings, { isBegun, shown }, connection);
     // Every token that is out names it, so that it is the same for ever.
     const name = "oidc109010bd512b734763cc";
     try {
-      expect(await problemsIn("team-b")).toEqual([]);
+      expect(await problemsWith(false)).toEqual([]);
       const group = `${subscriptionPath}/resourceGroups/team-a`;
       await arm.put(group, { location: "westeurope" });
       await arm.put(`${group}/providers/Microsoft.Storage/storageAccounts/${name}`, {
         ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
       });
 
-      expect(await problemsIn("team-b")).toEqual([
+      expect(await problemsWith(false)).toEqual([
         expect.stringMatching(
           new RegExp(`would be ${name}, .*\\(pulumi config set clusterName NAME\\)$`),
         ),
       ]);
       // A cluster's name stays.
-      expect(await problemsIn("team-b", true)).toEqual([
+      expect(await problemsWith(true)).toEqual([
         expect.stringMatching(/have that one deleted, or take away what wants an issuer/),
       ]);
-      expect(await problemsIn("team-a")).toEqual([]);
-      const without = { ...settings, resourceGroup: "team-b", machineIdentity: true };
-      expect(await accountProblems(without, true, connection)).toEqual([]);
+      const own = shownAs("azure-native:storage:StorageAccount", name);
+      expect(await problemsWith(true, new Map([[own, { name }]]))).toEqual([]);
+      const without = { ...settings, machineIdentity: true };
+      expect(await accountProblems(without, { isBegun: true, shown: none }, connection)).toEqual(
+        [],
+      );
     } finally {
       await rest.close();
     }
