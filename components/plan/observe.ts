@@ -9,7 +9,7 @@ import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-clas
 import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
 import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
 import { getForeignLocks, type LocksAnswer } from "../azure/foreign-locks";
-import { placed } from "../azure/free-addresses";
+import { placed, type Places } from "../azure/free-addresses";
 import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights, neededRights } from "../azure/lacking-rights";
 import { hardwareOf } from "../azure/hardware";
@@ -24,7 +24,7 @@ import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clie
 import { throughProxy } from "../kubeconfig";
 import { takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
-import { type MachinePlan, machinesOf } from "../settings/topology";
+import { machinesOf } from "../settings/topology";
 import { tokenIssuerOf } from "../token-issuer";
 import type { PlacedMachine } from "./addresses";
 import { askBackend } from "./backend";
@@ -48,7 +48,7 @@ export interface Previous {
 }
 
 /** All that is read before anything is decided. */
-export interface Observed {
+export interface Observed extends Places {
   /** When this program started, as ISO 8601. */
   readonly now: string;
   readonly settings: Settings;
@@ -66,12 +66,6 @@ export interface Observed {
   readonly diskEncryption: DiskEncryptionAnswer;
   /** The network of the subnets that the settings name. */
   readonly network?: ExistingNetwork;
-  /** Every machine of the settings, where it is or will be. */
-  readonly machines: readonly MachinePlan[];
-  /** Of a private API. */
-  readonly apiAddress?: string;
-  /** Whether the login may not ask which addresses of that network are free. */
-  readonly areAddressesUnknown?: boolean;
   readonly offers: Offers;
   /** Policies that would refuse what is new. */
   readonly policies: PolicyAnswer;
