@@ -88,10 +88,11 @@ async function answerOf(
 ): Promise<LocksAnswer> {
   const [text, removal] = [lockText(lock), lockRemoval(lock)];
   const isReadOnly = lock.properties.level === "ReadOnly";
-  const isThere = await Promise.all(written.map((one) => one.isThere()));
+  // Under another lock nothing is refused that is made.
+  const isThere = await Promise.all(isReadOnly ? written.map((one) => one.isThere()) : []);
   const kindsOf = (all: readonly Written[]) => [...new Set(all.map(({ what }) => what))];
-  const missing = kindsOf(written.filter((_, at) => !isThere[at]));
-  if (isReadOnly && missing.length > 0) {
+  const missing = kindsOf(written.filter((_, at) => isThere[at] === false));
+  if (missing.length > 0) {
     return {
       problems: [
         `${text}, under which Azure makes no ${missing.join(" and no ")}, and this update would: ${removal}`,

@@ -106,7 +106,7 @@ export async function placed(
   let areAddressesUnknown = false;
   const next = async (subnetId: string): Promise<string | undefined> => {
     const subnet = network.subnets.get(keyOf(subnetId));
-    if (subnet === undefined) return undefined;
+    if (subnet === undefined || areAddressesUnknown) return undefined;
     const search = searches.get(subnet.id) ?? freeIn(subnet.ranges, network.id, taken, connection);
     searches.set(subnet.id, search);
     const { value } = await search.next();
