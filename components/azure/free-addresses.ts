@@ -6,6 +6,7 @@ import type { AzureConnection } from "./connection";
 import { type ExistingNetwork, keyOf, networkVersion, subnetIdOf } from "./existing-network";
 import { apiBalancerName } from "./resource-names";
 import { type Shown, shownAs } from "./shown";
+import { addressesOf, isIn } from "./spans";
 import { isOfThisStack } from "./stack-tag";
 
 /** Azure keeps the first four addresses of a subnet, and its last. */
@@ -121,14 +122,12 @@ export async function placed(
     const ranges = network.subnets.get(keyOf(subnetId))?.ranges ?? [];
     // Where there is none, network-requests.ts refuses it.
     const address = kept.get(machine.name) ?? (await next(subnetId)) ?? machine.address;
-    const subnetCidr = ranges.find((range) => isIn(range, address)) ?? machine.subnetCidr;
+    const subnetCidr =
+      ranges.find((range) => isIn(addressesOf(address), addressesOf(range))) ?? machine.subnetCidr;
     result.push({ ...machine, subnetCidr, address });
   }
   return { machines: result, apiAddress, areAddressesUnknown };
 }
-
-const isIn = (range: string, address: string): boolean =>
-  new Address4(address).isInSubnet(new Address4(range));
 
 /** A subnet that became too small may have got another range. */
 async function* freeIn(

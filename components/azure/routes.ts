@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import { addressesOf, partOf, type Span } from "./spans";
+import { addressesOf, isIn, partOf, type Span } from "./spans";
 
 /** A route of a route table. */
 export interface Route {
@@ -43,22 +43,13 @@ const rangedIn = (table: readonly Route[]): Ranged[] =>
 const sizeOf = ([first, last]: Span): number => last - first + 1;
 
 /** Of two ranges in CIDR form that share an address, one is in the other. */
-const isIn = ([first, last]: Span, [from, to]: Span): boolean => from <= first && last <= to;
-
-function goneBy(span: Span, routes: readonly Ranged[]): Route[] {
+function goneBy(span: Span, routes: readonly Ranged[]): Ranged[] {
   const there = routes.filter((one) => isIn(one.span, span) || isIn(span, one.span));
-  return there
-    .filter((one) => {
-      const longer = there.filter((other) => sizeOf(other.span) < sizeOf(one.span));
-      const part = isIn(one.span, span) ? one.span : span;
-      return (
-        partOf(
-          part,
-          longer.map((other) => other.span),
-        ) !== "all"
-      );
-    })
-    .map(({ route }) => route);
+  const spans = there.map((one) => one.span);
+  return there.filter((one) => {
+    const longer = spans.filter((other) => sizeOf(other) < sizeOf(one.span));
+    return partOf(isIn(one.span, span) ? one.span : span, longer) !== "all";
+  });
 }
 
 /**
@@ -69,7 +60,7 @@ function goneBy(span: Span, routes: readonly Ranged[]): Route[] {
  */
 export function routesTo(table: readonly Route[]): (range: string) => Route[] {
   const routes = rangedIn(table);
-  return (range) => goneBy(addressesOf(range), routes);
+  return (range) => goneBy(addressesOf(range), routes).map(({ route }) => route);
 }
 
 /** Whether the routes that packets to a range go by leave nothing of it to the internet. */
@@ -83,13 +74,14 @@ export const leadAllAway = (range: string, routes: readonly Route[]): boolean =>
  * gateway. 0.0.0.0/1 and 128.0.0.0/1 do what 0.0.0.0/0 does.
  */
 export function defaultRoutes(table: readonly Route[]): Route[] {
-  const away = rangedIn(routesTo(table)(everything).filter((route) => !leadsTo("Internet")(route)));
+  const all = addressesOf(everything);
+  const away = goneBy(all, rangedIn(table)).filter(({ route }) => !leadsTo("Internet")(route));
   const widest = away.filter(
     ({ span }) =>
       !away.some((other) => sizeOf(other.span) > sizeOf(span) && isIn(span, other.span)),
   );
   const spans = widest.map(({ span }) => span);
-  return partOf(addressesOf(everything), spans) === "all" ? widest.map(({ route }) => route) : [];
+  return partOf(all, spans) === "all" ? widest.map(({ route }) => route) : [];
 }
 
 /**
@@ -108,6 +100,8 @@ export function routesAround(
     const span = addressesOf(range);
     const space = spaces.find((one) => isIn(span, one)) ?? span;
     const before = routes.filter((one) => sizeOf(one.span) <= sizeOf(space));
-    return goneBy(span, before).filter((route) => !leadsTo("VnetLocal")(route));
+    return goneBy(span, before)
+      .map(({ route }) => route)
+      .filter((route) => !leadsTo("VnetLocal")(route));
   };
 }

@@ -1,7 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { isPrivate } from "../settings/rules/ranges";
-import { addressesOf, type Part, partOf, type Span } from "./spans";
+import { addressesOf, isIn, type Part, partOf, type Span } from "./spans";
 
 /** A rule as Azure shows it: each list beside its singular form. */
 export interface SecurityRule {
@@ -44,7 +44,7 @@ export interface Flow {
 export function stoppedBy(
   flow: Flow,
   rules: readonly SecurityRule[],
-  network: readonly string[],
+  network: readonly Span[],
 ): SecurityRule | undefined {
   const decisive = rules
     .filter(({ properties }) => isSame(properties.direction, flow.direction))
@@ -65,13 +65,14 @@ export function mayPass(
   flow: Flow,
   stopping: SecurityRule,
   rules: readonly SecurityRule[],
-  network: readonly string[],
+  network: readonly Span[],
 ): boolean {
   if (!isRange(flow.to)) return opensPart(flow, stopping, rules, network);
-  if (isPrivate(flow.to) || isIn(network, flow.to)) return false;
+  const to = addressesOf(flow.to);
+  if (isPrivate(flow.to) || network.some((one) => isIn(to, one))) return false;
   return (
     opensPart(flow, stopping, rules, network) ||
-    stoppedBy(flow, rules, [...network, flow.to]) === undefined
+    stoppedBy(flow, rules, [...network, to]) === undefined
   );
 }
 
@@ -79,7 +80,7 @@ const opensPart = (
   flow: Flow,
   stopping: SecurityRule,
   rules: readonly SecurityRule[],
-  network: readonly string[],
+  network: readonly Span[],
 ): boolean =>
   rules.some((rule) => {
     const { direction, priority, ...given } = rule.properties;
@@ -103,7 +104,7 @@ const listOf = (one: string | undefined, many: readonly string[] = []): readonly
 function matchOf(
   { protocol, from, to, port, lastPort = port }: Flow,
   given: SecurityRule,
-  network: readonly string[],
+  network: readonly Span[],
 ): Part {
   const rule = given.properties;
   if (rule.protocol !== "*" && !isSame(rule.protocol, protocol)) return "none";
@@ -131,7 +132,7 @@ function portsOf(range: string): Span {
 }
 
 interface Known {
-  readonly network: readonly string[];
+  readonly network: readonly Span[];
   /** What the rule does with what it matches. */
   readonly isAllowed: boolean;
 }
@@ -145,9 +146,6 @@ function endMatch(end: string, given: readonly string[], known: Known): Part {
   ]);
 }
 
-const isIn = (network: readonly string[], end: string): boolean =>
-  network.some((range) => new Address4(end).isInSubnet(new Address4(range)));
-
 const isRange = (text: string): boolean => Address4.isValid(text);
 
 /**
@@ -157,7 +155,8 @@ const isRange = (text: string): boolean => Address4.isValid(text);
 function partIn(end: string, given: string, { network, isAllowed }: Known): Part {
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
   if (!isRange(end) || isRange(given)) return "none";
-  const isInNetwork = isIn(network, end);
+  const span = addressesOf(end);
+  const isInNetwork = network.some((one) => isIn(span, one));
   // On premises, or another spoke behind a firewall: in the first tag where a gateway leads there.
   const isUnknown = !isInNetwork && isPrivate(end);
   if (isSame(given, "VirtualNetwork"))

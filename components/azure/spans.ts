@@ -6,6 +6,9 @@ export type Span = readonly [first: number, last: number];
 /** How much of something matches. */
 export type Part = "all" | "some" | "none";
 
+/** Whether all of a span lies in another. */
+export const isIn = ([first, last]: Span, [from, to]: Span): boolean => from <= first && last <= to;
+
 /** How much of a span lies in others together. */
 export function partOf([first, last]: Span, others: readonly Span[]): Part {
   let next = first;

@@ -25,6 +25,7 @@ import {
   routesTo,
 } from "../azure/routes";
 import { mayPass, type SecurityRule, stoppedBy } from "../azure/security-rules";
+import { addressesOf, isIn, type Span } from "../azure/spans";
 import { type NeededFlow, neededFlows } from "./needed-flows";
 import { hostsOf } from "./own-routes";
 
@@ -315,11 +316,11 @@ function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNe
 function proxied(settings: Settings, subnets: readonly ExistingSubnet[]): Request[] {
   const { httpProxy } = settings;
   if (httpProxy === undefined) return [];
-  const direct = withoutProxy(settings).filter((one) => Address4.isValid(one));
-  const isDirect = (range: string) =>
-    direct.some((one) => new Address4(range).isInSubnet(new Address4(one)));
+  const direct = withoutProxy(settings)
+    .filter((one) => Address4.isValid(one))
+    .map(addressesOf);
   return [...new Set(subnets.flatMap(({ ranges }) => ranges))]
-    .filter((range) => !isDirect(range))
+    .filter((range) => !direct.some((one) => isIn(addressesOf(range), one)))
     .map((range, at) => ({
       is: `the machines' addresses are in ${range}, which httpProxy.noProxy does not name, and they would ask the proxy for each other`,
       fix: toSet(`httpProxy.noProxy[${httpProxy.noProxy.length + at}]`, range),
@@ -460,6 +461,7 @@ function groupsOf(
   const one = `one network security group on all of ${listed(subnets.map(({ name }) => name))}`;
   const nodes = subnets.flatMap(({ ranges }) => ranges);
   const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
+  const known = [...network.ranges, ...routedRanges(network)].map(addressesOf);
   const flows = neededFlows(settings, nodes, egress, network.dnsServers);
   return [
     ...(bare.length === 0
@@ -487,7 +489,7 @@ function groupsOf(
           { ...flow, [flow.direction === "Inbound" ? "to" : "from"]: guarded },
           nameOf(id),
           network.rules.get(key) ?? [],
-          [...network.ranges, ...routedRanges(network)],
+          known,
           flow.to.includes("Internet")
             ? `rules before it have to let machines out to ${hostsOf(settings, hasArm)}. docs/firewall.md has every host`
             : "rules before it have to let these out, by a service tag, or by VirtualNetwork where a gateway leads there",
@@ -502,16 +504,16 @@ function stoppedFlow(
   needed: NeededFlow,
   group: string,
   rules: readonly SecurityRule[],
-  ranges: readonly string[],
+  network: readonly Span[],
   warning: string,
 ): Request[] {
   const { direction, protocol, port, lastPort, from, to, why } = needed;
   const stopped = from.flatMap((one) => {
     const closed = to.flatMap((other) => {
       const flow = { direction, protocol, port, lastPort, from: one, to: other };
-      const rule = stoppedBy(flow, rules, ranges);
+      const rule = stoppedBy(flow, rules, network);
       if (rule === undefined) return [];
-      return [{ one, other, rule, isOpen: mayPass(flow, rule, rules, ranges) }];
+      return [{ one, other, rule, isOpen: mayPass(flow, rule, rules, network) }];
     });
     if (!needed.isOneEnough) return closed;
     if (closed.length < to.length) return [];

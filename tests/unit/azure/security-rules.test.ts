@@ -4,6 +4,7 @@ import {
   type SecurityRule,
   stoppedBy,
 } from "../../../components/azure/security-rules";
+import { addressesOf } from "../../../components/azure/spans";
 
 type Change = Partial<SecurityRule["properties"]>;
 
@@ -25,7 +26,7 @@ const ofNetwork = rule("AllowVnetInBound", {
   ...{ priority: 65000, sourceAddressPrefix: "VirtualNetwork" },
   destinationAddressPrefix: "VirtualNetwork",
 });
-const network = ["10.0.0.0/16"];
+const network = [addressesOf("10.0.0.0/16")];
 const flow: Flow = {
   ...{ direction: "Inbound", protocol: "Tcp", from: "203.0.113.0/24" },
   ...{ to: "10.0.1.0/24", port: 6443 },
@@ -189,7 +190,9 @@ it.each<[string, string, Change, Change, boolean]>([
   const closing = rule("closes", { direction: "Outbound", access: "Deny", ...closes });
   const own = { ...ofNetwork, properties: { ...ofNetwork.properties, direction: "Outbound" } };
 
-  expect(mayPass(out, closing, [before, closing, own], [...network, "51.0.0.0/16"])).toBe(expected);
+  expect(
+    mayPass(out, closing, [before, closing, own], [...network, addressesOf("51.0.0.0/16")]),
+  ).toBe(expected);
 });
 
 it("takes the balancers' probes by their tag", () => {
