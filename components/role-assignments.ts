@@ -2,8 +2,8 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingNetwork } from "./azure/existing-network";
-import { foreignRoles, isOwnRole } from "./azure/foreign-roles";
-import type { Registry } from "./azure/registries";
+import { foreignRoleId, foreignRoles, isOwnRole } from "./azure/foreign-roles";
+import { pullAssignments, type Registry } from "./azure/registries";
 import { assignmentName, builtIn, roleAt } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity, type KubeletIdentity } from "./identity";
@@ -71,8 +71,14 @@ export class RoleAssignments extends pulumi.ComponentResource {
   constructor(name: string, args: RoleAssignmentsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:RoleAssignments", name, {}, opts);
     const { resourceGroup, roles, identity, kubeletIdentity, settings, existingNetwork } = args;
-    const { subscriptionId, after } = args;
-    this.letKubeletsPull(name, args);
+    const { registries, subscriptionId, after } = args;
+    for (const { scope, role } of pullAssignments(settings, registries, subscriptionId)) {
+      assignRole(
+        `${name}-pulls-${scope.split("/").at(-1)!.toLowerCase()}`,
+        { principalId: kubeletIdentity.principalId!, scope, roleDefinitionId: role },
+        { parent: this, dependsOn: [after] },
+      );
+    }
     const { principalId, resourceId } = identity;
     if (principalId === undefined || resourceId === undefined) {
       this.registerOutputs();
@@ -81,7 +87,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     const inGroup = { deletedWith: resourceGroup.own };
     const subscription = `/subscriptions/${subscriptionId}`;
-    const role = (id: string, scope = "") => roleAt(id, scope, subscriptionId);
+    const role = (id: string) => roleAt(id, "", subscriptionId);
     const assign = (
       what: string,
       scope: pulumi.Input<string>,
@@ -111,27 +117,13 @@ export class RoleAssignments extends pulumi.ComponentResource {
     }
 
     // Not with the group: all of these scopes lie in others.
-    for (const { what, scope, role: given } of foreignRoles(settings, existingNetwork)) {
-      if (isOwnRole(given)) assign(what, scope, roles.inNetwork.get(given)!);
-      else assign(what, scope, role(builtIn[given], scope), oneAtATime);
+    for (const one of foreignRoles(settings, existingNetwork)) {
+      if (isOwnRole(one.role)) assign(one.what, one.scope, roles.inNetwork.get(one.role)!);
+      else assign(one.what, one.scope, foreignRoleId(one, settings, subscriptionId), oneAtATime);
     }
 
     assign("zones", subscription, roles.readsProviders!);
 
     this.registerOutputs();
-  }
-
-  private letKubeletsPull(
-    name: string,
-    { kubeletIdentity: { principalId }, registries, subscriptionId, after }: RoleAssignmentsArgs,
-  ): void {
-    if (principalId === undefined) return;
-    for (const { id, pull } of registries) {
-      assignRole(
-        `${name}-pulls-${id.split("/").at(-1)!.toLowerCase()}`,
-        { principalId, scope: id, roleDefinitionId: roleAt(pull.guid, id, subscriptionId) },
-        { parent: this, dependsOn: [after] },
-      );
-    }
   }
 }

@@ -5,7 +5,7 @@ import { inNetworks, machineRights } from "./azure/lacking-rights";
 import type { AzureConnection } from "./azure/connection";
 import type { NetworkPart } from "./azure/existing-network";
 import type { NetworkRole } from "./azure/foreign-roles";
-import { ownRoleId } from "./azure/role-ids";
+import { ownRoleId, roleAt } from "./azure/role-ids";
 import { stackName } from "./azure/stack-tag";
 import { hasOwnIdentity } from "./settings/logins";
 import { toSet } from "./settings/problem";
@@ -97,11 +97,10 @@ export async function takenRoles(
 ): Promise<string[]> {
   if (!hasOwnIdentity(settings)) return [];
   const { clusterName } = settings;
-  const subscription = `/subscriptions/${subscriptionId}`;
-  const id = `${subscription}/providers/Microsoft.Authorization/roleDefinitions/${ownRoleId("attaches-disks", clusterName, subscriptionId)}`;
+  const own = ownRoleId("attaches-disks", clusterName, subscriptionId);
   const role = await arm
     .get<{ readonly properties: { readonly description?: string } }>(
-      id,
+      roleAt(own, "", subscriptionId),
       { "api-version": "2022-04-01" },
       { properties: {} },
     )

@@ -112,9 +112,10 @@ export const tableOf = (
 export type NetworkPart = "network" | "subnet" | "security-group";
 
 export const networkParts = (
+  { cloudProvider }: Pick<Settings, "cloudProvider">,
   network: ExistingNetwork | undefined,
 ): { readonly scope: string; readonly part: NetworkPart }[] =>
-  network === undefined
+  !cloudProvider || network === undefined
     ? []
     : [
         { scope: network.id, part: "network" },

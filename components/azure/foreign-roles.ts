@@ -16,13 +16,10 @@ export interface ForeignRole {
 export type NetworkRole = `uses-${NetworkPart}`;
 
 export function foreignRoles(
-  {
-    cloudProvider,
-    etcdBackups,
-    diskEncryptionSetId,
-  }: Pick<Settings, "cloudProvider" | "etcdBackups" | "diskEncryptionSetId">,
+  settings: Pick<Settings, "cloudProvider" | "etcdBackups" | "diskEncryptionSetId">,
   network: ExistingNetwork | undefined,
 ): ForeignRole[] {
+  const { etcdBackups, diskEncryptionSetId } = settings;
   const container = etcdBackups?.container;
   return [
     ...(container === undefined
@@ -34,7 +31,7 @@ export function foreignRoles(
       ? []
       : [{ what: "encryption-set", scope: diskEncryptionSetId, role: "reader" as const }]),
     // All of these may be called the same.
-    ...networkParts(cloudProvider ? network : undefined).map(({ scope, part }) => ({
+    ...networkParts(settings, network).map(({ scope, part }) => ({
       what: `network-${scope.split("/").at(-1)}-${digest(keyOf(scope)).slice(0, 8)}`,
       scope,
       role: `uses-${part}` as const,

@@ -236,10 +236,10 @@ export function neededRights(
       actions:
         network === undefined ? [...onNetworks, ...Object.values(inNetworks).flat()] : onNetworks,
     },
-    ...networkParts(network).map(
-      ({ scope, part }): NeededRight | false =>
-        cloudProvider && { scope, actions: inNetworks[part] },
-    ),
+    ...networkParts(settings, network).map(({ scope, part }) => ({
+      scope,
+      actions: inNetworks[part],
+    })),
     (isUsed || autoRepair) && { scope: group, actions: machineRights(settings) },
     isUsed &&
       diskEncryptionSetId !== "" && {
