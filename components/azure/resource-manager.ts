@@ -18,8 +18,9 @@ const absent = [
   "NotFound",
 ];
 
-/** Codes of the 409 that no waiting turns into an answer. */
-const unregistered = ["MissingSubscriptionRegistration", "SubscriptionNotRegistered"];
+/** Whether a refusal has one of the codes of the 409 that no waiting turns into an answer. */
+export const isUnregistered = (refusal: string): boolean =>
+  /\b(MissingSubscriptionRegistration|SubscriptionNotRegistered)\b/.test(refusal);
 
 /**
  * What an answer must have at least, as an example: `{ name: "" }` asks for a name that is text.
@@ -247,13 +248,10 @@ const reach =
 
 /** Whether the same question may be answered in a moment. */
 const passes = ({ status, code }: Refusal): boolean =>
-  status === 408 ||
-  (status === 409 && !unregistered.includes(code)) ||
-  status === 429 ||
-  status >= 500;
+  status === 408 || (status === 409 && !isUnregistered(code)) || status === 429 || status >= 500;
 
 function wayOn({ status, code }: Refusal): string {
-  if (unregistered.includes(code)) {
+  if (isUnregistered(code)) {
     return (
       "The subscription has never been used for this. Register what a cluster is made of, once, then run again:\n" +
       ["Compute", "Network", "ManagedIdentity"]

@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { hasIssuer } from "../settings/logins";
 import { Settings } from "../settings/settings";
-import { ArmClient } from "./resource-manager";
+import { ArmClient, isUnregistered } from "./resource-manager";
 import { identityNames, networkNames } from "./resource-names";
 
 /** A resource as Resource Manager's REST API shows it. */
@@ -47,8 +47,7 @@ const networkTypes = {
 
 /** A living cluster may be about to get its first account, and providers are looked at elsewhere. */
 function noneWhereUnregistered(error: Error): [] {
-  if (/: 409 (MissingSubscriptionRegistration|SubscriptionNotRegistered):/.test(error.message))
-    return [];
+  if (isUnregistered(error.message)) return [];
   throw error;
 }
 

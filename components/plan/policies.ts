@@ -8,6 +8,7 @@ import {
   shownComparisons,
 } from "../azure/policy-restrictions";
 import { shownPolicy } from "../azure/refusals";
+import { isUnregistered } from "../azure/resource-manager";
 import { isSameSize } from "../azure/size-offers";
 import type { AzureAnswer } from "../azure/state";
 
@@ -46,7 +47,7 @@ export const policyWarnings = ({ violations, unread }: PolicyAnswer): string[] =
 ];
 
 function wayToKnow(unread: string): string {
-  if (/(MissingSubscriptionRegistration|SubscriptionNotRegistered):/.test(unread)) {
+  if (isUnregistered(unread)) {
     return "Have it registered, once: az provider register --namespace Microsoft.PolicyInsights --wait.";
   }
   return unread.includes(": 403 ")
