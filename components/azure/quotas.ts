@@ -113,7 +113,7 @@ export async function getAddressQuotas(
       networkVersion,
       { name: { value: "" }, currentValue: 0, limit: 0 },
     ),
-    arm.list<{ name: string }>(
+    arm.listOnce<{ name: string }>(
       `${groupId(settings, subscriptionId)}/providers/Microsoft.Network/publicIPAddresses`,
       networkVersion,
       { name: "" },

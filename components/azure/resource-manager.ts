@@ -79,7 +79,7 @@ export class ArmClient {
     query: Record<string, string>,
     example: Example<T>,
   ): Promise<T | undefined | "unreadable"> {
-    return this.get<T>(path, query, example).catch(unreadable);
+    return this.getOnce<T>(path, query, example).catch(unreadable);
   }
 
   /** All pages of a list; empty when the resource group does not exist. */

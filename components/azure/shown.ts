@@ -76,7 +76,9 @@ export async function getShown(
 ): Promise<[string, ShownResource][]> {
   const list: List = async (token, path, version) => {
     const query = { "api-version": version };
-    const found = await arm.list<ShownResource>(`${group}/providers/${path}`, query, { name: "" });
+    const found = await arm.listOnce<ShownResource>(`${group}/providers/${path}`, query, {
+      name: "",
+    });
     return found.map((one) => [shownAs(token, one.name), one]);
   };
   const lists = await Promise.all([

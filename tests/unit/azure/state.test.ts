@@ -323,7 +323,7 @@ it("gives no account where nobody has used storage yet, and hides no other refus
     path.endsWith("/storageAccounts")
       ? Promise.reject(new Error("GET it: 403 AuthorizationFailed: no"))
       : Promise.resolve([]);
-  const shown = getShown({ list: refuses } as unknown as ArmClient, group, {
+  const shown = getShown({ listOnce: refuses } as unknown as ArmClient, group, {
     ...validSettings,
     ...withIssuer,
   });
