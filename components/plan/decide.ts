@@ -241,12 +241,9 @@ function versionProblems(
   const remade = controlPlanes
     .filter((machine) => current?.machines[machine.name] !== undefined && created.includes(machine))
     .map(({ name }) => name);
-  const isOut = (name: string): boolean => {
-    const machine = azure.machines.get(name);
-    return machine !== undefined && hasLeft(machine);
-  };
   const isReplaced = (name: string): boolean =>
-    !isOut(name) && changes.some(({ machine, action }) => machine === name && action === "replace");
+    !hasLeft(azure.machines.get(name)) &&
+    changes.some(({ machine, action }) => machine === name && action === "replace");
   return upgradeProblems(settings, azure, current, {
     lost: remade.filter((name) => !isReplaced(name)),
     replaced: remade.filter(isReplaced),

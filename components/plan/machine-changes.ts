@@ -118,8 +118,8 @@ export const isMemberOf = (id: string, { initialization = id }: MachineState): b
   initialization === id;
 
 /** Whether a machine that runs is no member of its cluster any more. */
-export const hasLeft = ({ removedFromEtcd, lacksNode }: MachineState): boolean =>
-  removedFromEtcd === true || lacksNode === true;
+export const hasLeft = (machine: MachineState | undefined): boolean =>
+  machine?.removedFromEtcd === true || machine?.lacksNode === true;
 
 /** Whether a machine would be replaced; what neither Azure nor the outputs know has not changed. */
 export const isReplaced = (

@@ -141,10 +141,8 @@ export function turnsOf(
   { machines }: Pick<AzureState, "machines">,
   repairFirst?: string,
 ): MachinePlan[] {
-  const urgency = ({ name }: MachinePlan): number => {
-    const machine = machines.get(name);
-    return name === repairFirst ? 2 : machine !== undefined && hasLeft(machine) ? 1 : 0;
-  };
+  const urgency = ({ name }: MachinePlan): number =>
+    name === repairFirst ? 2 : hasLeft(machines.get(name)) ? 1 : 0;
   return [...controlPlanes].sort((a, b) => urgency(b) - urgency(a));
 }
 
