@@ -1,4 +1,5 @@
 import type { AzureConnection } from "../azure/connection";
+import { groupId } from "../azure/resource-names";
 import { type Shown, shownAs, type ShownResource } from "../azure/shown";
 import type { Settings } from "../settings/settings";
 import { definitionName, galleryName, imageGroupName } from "./image-gallery";
@@ -9,7 +10,7 @@ export async function shownGallery(
   version: string,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<Shown> {
-  const group = `/subscriptions/${subscriptionId}/resourceGroups/${settings.resourceGroup || imageGroupName(settings)}`;
+  const group = groupId({ ...settings, clusterName: imageGroupName(settings) }, subscriptionId);
   const gallery = `${group}/providers/Microsoft.Compute/galleries/${galleryName(settings)}`;
   const definition = `${gallery}/images/${definitionName}`;
   const ask = async (type: string, path: string, apiVersion: string) => {
