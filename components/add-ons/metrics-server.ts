@@ -41,8 +41,6 @@ export interface MetricsServerArgs {
  * @see https://github.com/kubernetes-sigs/metrics-server#requirements
  */
 export class MetricsServer extends pulumi.ComponentResource {
-  /** What to await once all machines are what they shall be. */
-
   constructor(
     resourceName: string,
     args: MetricsServerArgs,
