@@ -6,7 +6,7 @@ import type { ApiServer } from "../api-server";
 import type { Settings } from "../settings/settings";
 import { flannelImage } from "../versions";
 import { clusterRights } from "./cluster-rights";
-import { apiServerEnv, skipAwait } from "./objects";
+import { apiServerEnv, withoutWaiting } from "./objects";
 import { RollOutTarget } from "./roll-out";
 
 const namespace = "kube-flannel";
@@ -81,12 +81,7 @@ export class Flannel extends pulumi.ComponentResource {
     new DaemonSet(
       `${name}-daemon-set`,
       {
-        metadata: {
-          name: "kube-flannel-ds",
-          namespace,
-          labels,
-          annotations: { [skipAwait]: "true" },
-        },
+        metadata: withoutWaiting({ name: "kube-flannel-ds", namespace, labels }),
         spec,
       },
       { ...within, dependsOn: [account, ...rights, config] },

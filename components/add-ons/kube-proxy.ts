@@ -14,7 +14,7 @@ import {
 } from "../kubeadm/kube-proxy";
 import { serverOf } from "../api-server";
 import type { Settings } from "../settings/settings";
-import { skipAwait } from "./objects";
+import { withoutWaiting } from "./objects";
 import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "kube-proxy";
@@ -108,10 +108,7 @@ export class KubeProxy extends pulumi.ComponentResource {
     };
     const daemonSet = new DaemonSetPatch(
       `${resourceName}-daemon-set`,
-      {
-        metadata: { name, namespace, annotations: { ...annotations, [skipAwait]: "true" } },
-        spec,
-      },
+      { metadata: withoutWaiting({ name, namespace, annotations }), spec },
       { ...child, dependsOn: [configMap] },
     );
     this.targets = [{ kind: "DaemonSet", namespace, name, spec }];

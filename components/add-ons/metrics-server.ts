@@ -9,7 +9,7 @@ import { type Certificates, servingCertificate } from "../certificates";
 import { machinesOf } from "../settings/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
-import { skipAwait, spread, tolerations } from "./objects";
+import { spread, tolerations, withoutWaiting } from "./objects";
 import { RollOut } from "./roll-out";
 
 const name = "metrics-server";
@@ -51,7 +51,7 @@ export class MetricsServer extends pulumi.ComponentResource {
     const child = { parent: this, dependsOn: opts?.dependsOn };
     const labels = { "k8s-app": name };
     const metadata = { name, namespace, labels };
-    const unawaited = { ...metadata, annotations: { [skipAwait]: "true" } };
+    const unawaited = withoutWaiting(metadata);
     const subjects = subjectsOf(metadata);
     const roleOf = (role: string, kind = "ClusterRole") => ({ apiGroup: rbac, kind, name: role });
 

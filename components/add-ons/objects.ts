@@ -126,14 +126,11 @@ export function objectIn<Shape>(
 }
 
 /** Lets an update go on as soon as a workload is applied; {@link RollOut} waits for its pods. */
-export const skipAwait = "pulumi.com/skipAwait";
-
-const withoutWaiting = (object: ManifestObject): ManifestObject => ({
-  ...object,
-  metadata: {
-    ...object.metadata,
-    annotations: { ...object.metadata.annotations, [skipAwait]: "true" },
-  },
+export const withoutWaiting = <Metadata extends ManifestObject["metadata"]>(
+  metadata: Metadata,
+) => ({
+  ...metadata,
+  annotations: { ...metadata.annotations, "pulumi.com/skipAwait": "true" },
 });
 
 export const isWorkload = ({ kind }: ManifestObject): boolean =>
@@ -167,7 +164,7 @@ export function applyObjects(
   const afterNeeded = needed.length > 0 ? { ...opts, dependsOn: needed } : opts;
   const running = objects
     .filter(isWorkload)
-    .map((object) => make(withoutWaiting(object), afterNeeded));
+    .map((object) => make({ ...object, metadata: withoutWaiting(object.metadata) }, afterNeeded));
   return [...needed, ...running];
 }
 

@@ -10,7 +10,7 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Reboots as Window, Settings } from "../settings/settings";
 import { kuredImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
-import { skipAwait } from "./objects";
+import { withoutWaiting } from "./objects";
 import { RollOutTarget } from "./roll-out";
 
 const name = "kured";
@@ -142,7 +142,7 @@ export class Reboots extends pulumi.ComponentResource {
     };
     new DaemonSet(
       `${resourceName}-daemon-set`,
-      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
+      { metadata: withoutWaiting(metadata), spec },
       { ...child, dependsOn: [account, ...rights, role, binding] },
     );
     this.targets = [{ kind: "DaemonSet", namespace, name, spec }];

@@ -12,7 +12,7 @@ import {
   apiServerEnv,
   nodeSelector,
   replicas,
-  skipAwait,
+  withoutWaiting,
   spread,
   strategy,
   tolerations,
@@ -154,7 +154,7 @@ export class CloudControllerManager extends pulumi.ComponentResource {
     };
     new Deployment(
       `${resourceName}-deployment`,
-      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
+      { metadata: withoutWaiting(metadata), spec },
       { ...child, dependsOn: [cloudConfig, account, ...rights, reader] },
     );
     this.targets = [{ kind: "Deployment", namespace, name, spec }];

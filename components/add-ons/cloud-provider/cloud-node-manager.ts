@@ -6,7 +6,7 @@ import type { ApiServer } from "../../api-server";
 import type { Settings } from "../../settings/settings";
 import { cloudProviderImages } from "../../versions";
 import { clusterRights } from "../cluster-rights";
-import { apiServerEnv, skipAwait } from "../objects";
+import { apiServerEnv, withoutWaiting } from "../objects";
 import { RollOutTarget } from "../roll-out";
 
 const name = "cloud-node-manager";
@@ -92,7 +92,7 @@ export class CloudNodeManager extends pulumi.ComponentResource {
     };
     new DaemonSet(
       `${resourceName}-daemon-set`,
-      { metadata: { ...metadata, annotations: { [skipAwait]: "true" } }, spec },
+      { metadata: withoutWaiting(metadata), spec },
       { ...child, dependsOn: [account, ...rights] },
     );
     this.targets = [{ kind: "DaemonSet", namespace, name, spec }];
