@@ -1,4 +1,5 @@
 import { azureCloudAt } from "../azure/clouds";
+import { namesHost } from "./proxy";
 import type { Entra, Settings, WorkloadIdentity } from "./settings";
 
 /** Whether this program makes an identity, roles and role assignments for the cluster. */
@@ -67,8 +68,6 @@ export function isByProxy(
   if (entra === undefined || httpProxy === undefined || httpProxy.https === "") return false;
   const address = issuerOf(entra, settings);
   if (!URL.canParse(address)) return false;
-  const host = `.${new URL(address).hostname}`;
-  return !httpProxy.noProxy.some(
-    (one) => one === "*" || host.endsWith(one.replace(/^(\*?\.)?/, ".")),
-  );
+  const { hostname } = new URL(address);
+  return !httpProxy.noProxy.some((one) => namesHost(one, hostname));
 }

@@ -48,6 +48,10 @@ export const proxyVariables = (settings: ProxySettings, apiName: string): readon
         { name: "NO_PROXY", value: [...withoutProxy(settings), apiName].join(",") },
       ];
 
+/** Whether an entry of NO_PROXY, less its port, names a host or a domain that it is in. */
+export const namesHost = (entry: string, host: string): boolean =>
+  entry === "*" || `.${host}`.endsWith(entry.toLowerCase().replace(/^(\*?\.)?/, "."));
+
 /** Whether a proxy's address has a user and a password in it. */
 export const hasLogin = (address: string): boolean => address.includes("@");
 

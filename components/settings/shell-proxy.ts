@@ -1,7 +1,7 @@
 import type { EnvHttpProxyAgent } from "undici";
 
 import type { Problem } from "./problem";
-import { withoutLogin } from "./proxy";
+import { namesHost, withoutLogin } from "./proxy";
 
 /** Lower case goes first, as in curl. */
 const variable = (name: string): string | undefined =>
@@ -18,7 +18,7 @@ export const outerProxy = (): string =>
   process.env["ZONED_OUTER_PROXY"] ?? variable("HTTPS_PROXY") ?? "";
 
 /** What is reached without a proxy: what NO_PROXY names, and this host. */
-export function directHosts(): string {
+function directHosts(): string {
   const given = variable("NO_PROXY") ?? "";
   return given.trim() === "*" ? "*" : `${given},127.0.0.1,localhost,[::1]`;
 }
@@ -29,10 +29,10 @@ export function proxyTo(server: string): string | undefined {
   const given = port || "443";
   const isDirect = directHosts()
     .split(/[\s,]+/)
+    .filter(Boolean)
     .some((one) => {
-      const [, name = "", onPort] = /^(?:\*?\.)?(.+?)(?::(\d+))?$/.exec(one) ?? [];
-      const isNamed = name === "*" || `.${hostname}`.endsWith(`.${name.toLowerCase()}`);
-      return name !== "" && isNamed && (onPort ?? given) === given;
+      const [, name = one, onPort = given] = /^(.+?)(?::(\d+))?$/.exec(one) ?? [];
+      return namesHost(name, hostname) && onPort === given;
     });
   return isDirect ? undefined : variable("HTTPS_PROXY") || undefined;
 }
