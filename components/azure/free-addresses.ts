@@ -134,30 +134,21 @@ async function* freeIn(
   ranges: readonly string[],
   network: string,
   taken: ReadonlySet<string>,
-  connection: AzureConnection,
-): AsyncGenerator<string | "unreadable", undefined> {
-  for (const range of ranges) yield* freeInRange(range, network, taken, connection);
-  return undefined;
-}
-
-async function* freeInRange(
-  range: string,
-  network: string,
-  taken: ReadonlySet<string>,
   { arm }: AzureConnection,
 ): AsyncGenerator<string | "unreadable", undefined> {
-  const whole = new Address4(range);
-  const start = whole.startAddress().bigInt() + first;
-  for (let at = whole.endAddress().bigInt() - 1n; at >= start; at--) {
-    const ipAddress = Address4.fromBigInt(at).correctForm();
-    if (taken.has(ipAddress)) continue;
-    const answer = await arm.getIfReadable<{ available: boolean }>(
-      `${network}/CheckIPAddressAvailability`,
-      { ipAddress, ...networkVersion },
-      { available: true },
-    );
-    if (answer === "unreadable") yield answer;
-    else if (answer?.available) yield ipAddress;
+  for (const whole of ranges.map((range) => new Address4(range))) {
+    const start = whole.startAddress().bigInt() + first;
+    for (let at = whole.endAddress().bigInt() - 1n; at >= start; at--) {
+      const ipAddress = Address4.fromBigInt(at).correctForm();
+      if (taken.has(ipAddress)) continue;
+      const answer = await arm.getIfReadable<{ available: boolean }>(
+        `${network}/CheckIPAddressAvailability`,
+        { ipAddress, ...networkVersion },
+        { available: true },
+      );
+      if (answer === "unreadable") yield answer;
+      else if (answer?.available) yield ipAddress;
+    }
   }
   return undefined;
 }

@@ -151,10 +151,14 @@ it.each([
       const network = await getExistingNetwork(settings, connection);
       const known = { settings, network, shown: new Map(), before: { machines: [] } };
 
+      const ask = jest.spyOn(client, "getIfReadable");
+
       expect([...network!.subnets.values()][0]).toMatchObject(first);
       expect((await placed(machinesOf(settings), known, connection)).areAddressesUnknown).toBe(
         areAddressesUnknown,
       );
+      // What is refused once is refused for every machine.
+      expect(ask.mock.calls.length === 1).toBe(areAddressesUnknown);
     } finally {
       await rest.close();
     }
