@@ -51,6 +51,7 @@ async function served(...answers: Answer[]) {
     act: () => arm.act("/thing/start", { "api-version": "1" }),
     listOnce: (path = "/things") => arm.listOnce(path, { "api-version": "1" }, {}),
     getOnce: () => arm.getOnce("/thing", { "api-version": "1" }, {}),
+    getIfReadable: () => arm.getIfReadable("/thing", { "api-version": "1" }, {}),
     list: () => arm.list<{ name: string }>("/things", { "api-version": "1" }, { name: "" }),
   };
 }
@@ -241,11 +242,13 @@ describe("an action", () => {
 });
 
 it("asks once for what stays as it is, in whatever case a scope is, and again for anything else", async () => {
-  const { asked, listOnce, getOnce, get } = await served({ body: { value: [thing], ...thing } });
+  const { asked, listOnce, getOnce, getIfReadable, get } = await served({
+    body: { value: [thing], ...thing },
+  });
 
   const lists = await Promise.all([listOnce(), listOnce("/Things")]);
   expect([...lists, await listOnce()]).toEqual([[thing], [thing], [thing]]);
-  await Promise.all([getOnce(), getOnce(), listOnce("/others")]);
+  await Promise.all([getOnce(), getOnce(), getIfReadable(), listOnce("/others")]);
   await get();
 
   expect(asked.map(({ url }) => url).sort()).toEqual(
