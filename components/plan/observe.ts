@@ -97,11 +97,8 @@ export async function observe(settings: Settings): Promise<Observed> {
   const offered = getOffers(settings, connection);
   const existing = getExistingIdentity("identityId", settings.identityId, connection);
   const network = getExistingNetwork(settings, connection);
-  const workloadClients = getWorkloadClients(
-    settings,
-    tokenIssuerOf(settings, connection.subscriptionId),
-    connection,
-  );
+  const issuer = tokenIssuerOf(settings, subscriptionId);
+  const workloadClients = getWorkloadClients(settings, issuer, connection);
   const pulled = found.then(({ shown }) => getRegistries(settings, shown, connection));
   const fresh = Promise.all([found, offered]).then(([answer, { skus }]) => {
     const hardware = hardwareOf(machines, { skus });
@@ -206,19 +203,8 @@ export async function observe(settings: Settings): Promise<Observed> {
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
-    ...{
-      policies,
-      locks,
-      foreignLocks,
-      network: subnets,
-      ...places,
-      missing,
-      legacyTokens,
-      loginProblem,
-      workloads,
-      diskEncryption,
-      registries,
-    },
+    ...{ policies, locks, foreignLocks, network: subnets, ...places, missing, legacyTokens },
+    ...{ loginProblem, workloads, diskEncryption, registries },
     warnings: [...(lacking === undefined ? [] : [lacking]), ...registries.warnings],
   };
 }

@@ -18,7 +18,6 @@ const oneDay = 24 * 60;
 export function etcdBackupProblems(settings: Settings): Problem[] {
   const { etcdBackups, restoreFrom, servicePrincipal } = settings;
   const { container, every = "1h", endpoint } = etcdBackups ?? {};
-  const place = container === undefined ? undefined : parseContainer(container);
   const minutes = minutesOf(every);
   const problems: (Problem | false)[] = [
     !(minutes >= 5 && minutes <= oneDay) &&
@@ -33,7 +32,7 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
       : idOfOthersProblems(settings, {
           key: "etcdBackups.container",
           id: container,
-          place,
+          place: parseContainer(container),
           expected:
             "Azure's id of a blob container, as `az storage account show --query id` prints the first half of it",
           what: "a container",
