@@ -197,17 +197,27 @@ export class LocalCloud {
 
   /** Gives the login a role by which it reads the blobs of a resource group. */
   async readsBlobs(group: string): Promise<void> {
-    const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
-    await this.send(
-      "PUT",
-      `${subscriptionPath}/resourceGroups/${group}/providers/Microsoft.Authorization/roleAssignments/${role}`,
-      {
-        properties: {
-          principalId: account.objectId,
-          roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`,
-        },
-      },
+    await this.assignToLogin(
+      "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
+      `${subscriptionPath}/resourceGroups/${group}`,
     );
+  }
+
+  /**
+   * Leaves the login, which owns the subscription until then, with these roles alone.
+   *
+   * @param roles by scope: the last part of each one's id
+   */
+  async limitLogin(roles: Readonly<Record<string, string>>): Promise<void> {
+    for (const [scope, role] of Object.entries(roles)) await this.assignToLogin(role, scope);
+    await this.send("PUT", "/local/login", { isOwner: false });
+  }
+
+  private async assignToLogin(role: string, scope: string): Promise<void> {
+    const roleDefinitionId = `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${role}`;
+    await this.send("PUT", `${scope}/providers/Microsoft.Authorization/roleAssignments/${role}`, {
+      properties: { principalId: account.objectId, roleDefinitionId },
+    });
   }
 
   /** What leads an engine that a test starts by itself to this cloud, and to the secrets of its stacks. */

@@ -76,6 +76,8 @@ export class ResourceManager {
   readonly durations: Durations;
   readonly faults: Faults;
   readonly quotas = new Quotas();
+  /** Whether who has logged in owns the subscription, or may do what roles allow it alone. */
+  readonly login = { isOwner: true };
   readonly log: RequestLog;
   readonly clock: Clock;
   readonly breakpoints = new Breakpoints();

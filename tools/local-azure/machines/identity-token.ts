@@ -93,8 +93,8 @@ export const identityToken = (
       }
     : undefined;
 
-/** The token of who has logged in here, for another service than Resource Manager. */
-export const loginToken = (resource: string, now = new Date()): string =>
+/** The token of who has logged in here, for Resource Manager unless it is for another service. */
+export const loginToken = (resource = "https://management.azure.com", now = new Date()): string =>
   tokenFor(
     { appid: account.clientId, oid: account.objectId },
     resource,

@@ -55,7 +55,7 @@ function provider(arm: ResourceManager, blobs: BlobStore, engine: EngineLog): Re
         case "azure-native:authorization:getClientConfig":
           return { ...account };
         case "azure-native:authorization:getClientToken":
-          return { token: typeof endpoint === "string" ? loginToken(endpoint) : "local-azure" };
+          return { token: loginToken(typeof endpoint === "string" ? endpoint : undefined) };
         default:
           throw new Error(
             `the local Azure does not support the function ${token}; it supports getClientConfig and getClientToken of authorization`,

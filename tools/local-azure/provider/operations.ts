@@ -3,7 +3,9 @@ import { isDeepStrictEqual } from "node:util";
 import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error";
 import { ResourceManager } from "../arm/resource-manager";
 import { Body } from "../arm/resources/resource";
+import { Authorization } from "../arm/rest/authorize";
 import { ResourceType, schemaOf, withoutReadOnly } from "../arm/types/resource-type";
+import { loginToken } from "../machines/identity-token";
 import { Unready } from "../plugins/protocol/failures";
 import type {
   CreateRequest,
@@ -91,7 +93,10 @@ export class AzureNative {
   async delete({ id, ...limits }: { readonly id: string } & Limits): Promise<void> {
     const context = contextOf(limits);
     try {
-      await this.send(context, () => this.arm.delete(id));
+      await this.send(context, async () => {
+        this.authorization.check("DELETE", id);
+        return this.arm.delete(id);
+      });
     } catch (error) {
       if (!isNotFound(error)) throw providerError(error);
     }
@@ -101,7 +106,16 @@ export class AzureNative {
     return within(context, withRetries(this.arm, request, context));
   }
 
-  private get = (id: string, context: AbortSignal) => this.send(context, () => this.arm.get(id));
+  private get = (id: string, context: AbortSignal) =>
+    this.send(context, async () => {
+      this.authorization.check("GET", id);
+      return this.arm.get(id);
+    });
+
+  /** Of the login, by which the plugin asks. */
+  private get authorization(): Authorization {
+    return new Authorization(loginToken(), this.arm);
+  }
 
   /** A PUT would change what exists. */
   private async refuseExisting(id: string, context: AbortSignal): Promise<void> {
@@ -161,7 +175,11 @@ export class AzureNative {
     let isAccepted = false;
     const accepted = (): void => void (isAccepted = true);
     try {
-      await this.send(context, () => this.arm[method](id, body, { accepted }));
+      await this.send(context, async () => {
+        this.authorization.check(method.toUpperCase(), id);
+        this.authorization.checkLinks(id, type, body);
+        return this.arm[method](id, body, { accepted });
+      });
     } catch (error) {
       const failure = providerError(error);
       if (!isAccepted && !(error instanceof OperationFailed)) throw failure;

@@ -184,8 +184,7 @@ export class ArmApi {
   }
 
   private authorizationOf({ headers }: ArmRequest): Authorization {
-    const at = { now: this.arm.clock.now(), pace: this.arm.durations.factor };
-    return new Authorization(headers.authorization, this.arm.view, at);
+    return new Authorization(headers.authorization, this.arm);
   }
 
   private async machine(request: ArmRequest, id: ArmId, action: string): Promise<Answer> {

@@ -1,27 +1,28 @@
 import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
-import { keyOf, parseId } from "../resources/ids";
-import type { Body, Reference, View } from "../resources/resource";
+import type { ResourceManager } from "../resource-manager";
+import { account, keyOf, parseId } from "../resources/ids";
+import type { Body, Reference } from "../resources/resource";
 import { mayDo, permissionsOf, rolesOf } from "../types/authorization/role";
 import type { ResourceType, Right } from "../types/resource-type";
 
 /**
- * What a request may do: all that roles allow the managed identity that its token is of. Other
- * tokens are the user's, who owns the subscription.
+ * What a request may do: all that roles allow the managed identity that its token is of, or the login where that
+ * owns the subscription no more. Other tokens are the owner's.
  */
 export class Authorization {
   private readonly principal: { readonly oid: string; readonly appid?: string } | undefined;
 
   constructor(
     header: string | undefined,
-    private readonly view: View,
-    private readonly at: { readonly now: Date; readonly pace: number },
+    private readonly arm: ResourceManager,
   ) {
     const { oid, appid } = claimsOf(header ?? "") ?? {};
-    const isIdentity = view
+    const isIdentity = arm.view
       .ofType("Microsoft.ManagedIdentity/userAssignedIdentities")
       .some(({ body }) => body["principalId"] === oid);
-    this.principal = oid !== undefined && isIdentity ? { oid, appid } : undefined;
+    const isLimited = isIdentity || (oid === account.objectId && !arm.login.isOwner);
+    this.principal = oid !== undefined && isLimited ? { oid, appid } : undefined;
   }
 
   /** Throws unless the request itself is allowed. */
@@ -58,16 +59,22 @@ export class Authorization {
 
   /** What this caller may do at a scope. */
   permissionsAt(scope: string): readonly object[] {
-    const { principal, view, at } = this;
+    const { principal, at } = this;
+    const { view } = this.arm;
     if (principal === undefined) return [{ actions: ["*"] }];
     return rolesOf(principal.oid, scope, view, at).flatMap((role) => permissionsOf(role, view));
   }
 
   private has({ action, scope }: Right): boolean {
-    const { principal, view, at } = this;
+    const { principal, at } = this;
     return (
-      principal === undefined || mayDo(principal.oid, { kind: "actions", action, scope }, view, at)
+      principal === undefined ||
+      mayDo(principal.oid, { kind: "actions", action, scope }, this.arm.view, at)
     );
+  }
+
+  private get at(): { readonly now: Date; readonly pace: number } {
+    return { now: this.arm.clock.now(), pace: this.arm.durations.factor };
   }
 }
 

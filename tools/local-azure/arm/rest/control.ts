@@ -81,12 +81,15 @@ export async function control(
     case "PUT /local/quotas":
       await asBadRequest(() => arm.quotas.set(body as Record<string, number>));
       return { status: 204 };
+    case "PUT /local/login":
+      arm.login.isOwner = body["isOwner"] === true;
+      return { status: 204 };
     default:
       throw new AzureError(
         404,
         "NotFound",
         `${method} ${path} does not exist; there are GET health, GET requests, GET, POST and DELETE faults, ` +
-          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, POST and DELETE machines/NAME/failures, " +
+          "PUT, GET and DELETE breakpoint, PUT durations, PUT quotas, PUT login, POST and DELETE machines/NAME/failures, " +
           "POST machines/NAME/snapshot, POST machines/NAME/events.",
       );
   }

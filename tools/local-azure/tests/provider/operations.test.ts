@@ -1,5 +1,6 @@
 import { wallClock } from "../../arm/durations";
 import { type Fault, Faults } from "../../arm/faults";
+import { account, subscriptionPath } from "../../arm/resources/ids";
 import { BlobStore } from "../../blobs/store";
 import { Unready } from "../../plugins/protocol/failures";
 import { type Properties, unknown } from "../../plugins/protocol/values";
@@ -8,7 +9,15 @@ import { AzureNative, withRetries } from "../../provider/operations";
 import { allowHttp, withBlobs } from "../support/arm/blobs";
 import { inputsOf, subject, type } from "../support/arm/clients";
 import { createResources, ManualClock, newArm, refusedBy } from "../support/arm/fixture";
-import { compute, group, type Kind, storage, valid } from "../support/arm/valid-resources";
+import {
+  compute,
+  group,
+  type Kind,
+  reader,
+  roleDefinition,
+  storage,
+  valid,
+} from "../support/arm/valid-resources";
 
 describe("operations", () => {
   const tokens = {
@@ -67,6 +76,43 @@ describe("operations", () => {
     await expect(created).rejects.toThrow(says);
     await expect(created).rejects.not.toBeInstanceOf(Unready);
     expect(arm.peek(vnet) !== undefined).toBe(last === "vnet");
+  });
+
+  it("does what the login may do alone", async () => {
+    const { arm, create, update } = await before("vnet");
+    arm.login.isOwner = false;
+    const refusal = (action: string) =>
+      `Status=403 Code="AuthorizationFailed" Message="The client '${account.clientId}' with object id ` +
+      `'${account.objectId}' does not have authorization to perform action '${action}'`;
+
+    await expect(create("nic")).rejects.toThrow(
+      refusal("Microsoft.Network/networkInterfaces/write"),
+    );
+    await expect(update("vnet", inputsOf("vnet"))).rejects.toThrow(
+      refusal("Microsoft.Network/virtualNetworks/write"),
+    );
+    await expect(new AzureNative(arm).delete({ ...subject, id: vnet })).rejects.toThrow(
+      refusal("Microsoft.Network/virtualNetworks/delete"),
+    );
+    await arm.delete(valid.assignment[0]);
+    await expect(create("nic")).rejects.toThrow(/^cannot check existence of resource .* 403/);
+  });
+
+  it("joins no network that the login may not join", async () => {
+    const { arm, create } = await before("subnet");
+    const own = roleDefinition("00000000-0000-4000-8000-000000000001");
+    const assignment = `${group}/providers/Microsoft.Authorization/roleAssignments/${reader}`;
+    await arm.put(own, {
+      roleName: "own",
+      permissions: [{ actions: ["*/read", "Microsoft.Network/networkInterfaces/write"] }],
+      assignableScopes: [subscriptionPath],
+    });
+    await arm.put(assignment, { principalId: account.objectId, roleDefinitionId: own });
+    arm.login.isOwner = false;
+
+    await expect(create("nic")).rejects.toThrow(
+      /LinkedAuthorizationFailed.* 'Microsoft\.Network\/virtualNetworks\/subnets\/join\/action'/,
+    );
   });
 
   it("previews the inputs, with unknown ids of sub-resources, and makes nothing", async () => {

@@ -1,5 +1,6 @@
-import { subscriptionPath } from "../../../arm/resources/ids";
+import { account, subscriptionPath } from "../../../arm/resources/ids";
 import { serveRest } from "../../../arm/rest/rest";
+import { loginToken } from "../../../machines/identity-token";
 import { createResources, newArm, tokenOf } from "../../support/arm/fixture";
 import {
   compute,
@@ -230,4 +231,52 @@ it.each([
     `does not have permission to perform action(s) '${right}' on the linked scope(s) '${scope}'`,
   );
   expect((await put([...disks, right!])).status).toBeLessThan(300);
+});
+
+it("takes the login for the subscription's owner, until it has the roles alone that others assign to it", async () => {
+  const { arm } = newArm();
+  await createResources(arm, "group");
+  const contributor = roleDefinition("b24988ac-6180-42a0-ab88-20f7382dd24c");
+  const assignment = (digit: number) =>
+    `${group}/providers/Microsoft.Authorization/roleAssignments/${guid(digit)}`;
+  const properties = { principalId: account.objectId, roleDefinitionId: contributor };
+  await arm.put(assignment(2), properties);
+  const server = await serveRest(arm, 0);
+  const ask = async (method: string, path: string, sent?: object, token = loginToken()) => {
+    const answer = await fetch(`http://127.0.0.1:${server.port}${path}?api-version=2022-04-01`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      body: sent && JSON.stringify(sent),
+    });
+    const text = await answer.text();
+    return { status: answer.status, ...(text === "" ? {} : JSON.parse(text)) };
+  };
+  const other = { properties: { ...properties, roleDefinitionId: roleDefinition(reader) } };
+  const permissions = (scope: string) =>
+    ask("GET", `${scope}/providers/Microsoft.Authorization/permissions`);
+  try {
+    expect(await ask("PUT", assignment(3), other)).toMatchObject({ status: 201 });
+    expect((await permissions(group)).value).toMatchObject([{ actions: ["*"], notActions: [] }]);
+
+    await ask("PUT", "/local/login", { isOwner: false });
+
+    expect((await permissions(group)).value).toMatchObject([
+      { actions: ["*"], notActions: expect.arrayContaining(["Microsoft.Authorization/*/Write"]) },
+      { actions: ["*/read"] },
+    ]);
+    expect(await ask("PUT", assignment(4), other)).toMatchObject({
+      status: 403,
+      error: {
+        code: "AuthorizationFailed",
+        message:
+          `The client '${account.clientId}' with object id '${account.objectId}' does not have authorization to perform action ` +
+          `'Microsoft.Authorization/roleAssignments/write' over scope '${assignment(4)}' or the scope is invalid. ` +
+          "If access was recently granted, please refresh your credentials.",
+      },
+    });
+    expect((await permissions(subscriptionPath)).error.code).toBe("AuthorizationFailed");
+    expect((await ask("DELETE", assignment(3), undefined, "of-others")).status).toBe(200);
+  } finally {
+    await server.close();
+  }
 });
