@@ -4,6 +4,7 @@ import { quoted } from "../settings/problem";
 import type { AzureConnection } from "./connection";
 import { groupId } from "./resource-names";
 import type { ArmClient } from "./resource-manager";
+import { type Shown, shownAs } from "./shown";
 
 /** What one role allows: its actions without its exceptions. */
 export interface Permission {
@@ -22,16 +23,38 @@ interface Need {
   readonly actions: Readonly<Record<string, string>>;
 }
 
+const inSubscription = (subscriptionId: string) => ({
+  scope: `/subscriptions/${subscriptionId}`,
+  place: `subscription ${subscriptionId}`,
+});
+
+/** For the program's own identity alone: any other has its rights from others. */
+const roleNeeds = (settings: Settings, subscriptionId: string): Need[] =>
+  hasOwnIdentity(settings)
+    ? [
+        {
+          role: "User Access Administrator",
+          ...inSubscription(subscriptionId),
+          actions: {
+            "create role definitions": "Microsoft.Authorization/roleDefinitions/write",
+            "create role assignments": "Microsoft.Authorization/roleAssignments/write",
+          },
+        },
+      ]
+    : [];
+
 /** What a cluster takes: in a resource group that exists already, all but roles is there alone. */
 function needsOf(settings: Settings, subscriptionId: string): Need[] {
-  const scope = `/subscriptions/${subscriptionId}`;
-  const place = `subscription ${subscriptionId}`;
   const isOwnGroup = settings.resourceGroup === "";
   return [
     {
       role: "Contributor",
-      scope: isOwnGroup ? scope : groupId(settings, subscriptionId),
-      place: isOwnGroup ? place : `resource group ${settings.resourceGroup}`,
+      ...(isOwnGroup
+        ? inSubscription(subscriptionId)
+        : {
+            scope: groupId(settings, subscriptionId),
+            place: `resource group ${settings.resourceGroup}`,
+          }),
       actions: {
         ...(isOwnGroup && {
           "create resource groups": "Microsoft.Resources/subscriptions/resourceGroups/write",
@@ -42,19 +65,7 @@ function needsOf(settings: Settings, subscriptionId: string): Need[] {
         "create machines": "Microsoft.Compute/virtualMachines/write",
       },
     },
-    // Of the program's own identity alone: any other has its rights from others.
-    ...(hasOwnIdentity(settings)
-      ? [
-          {
-            role: "User Access Administrator",
-            ...{ scope, place },
-            actions: {
-              "create role definitions": "Microsoft.Authorization/roleDefinitions/write",
-              "create role assignments": "Microsoft.Authorization/roleAssignments/write",
-            },
-          },
-        ]
-      : []),
+    ...roleNeeds(settings, subscriptionId),
   ];
 }
 
@@ -75,12 +86,23 @@ export const permissionsAt = (arm: ArmClient, scope: string): Promise<Permission
     .catch(() => []);
 
 /** Which rights the login lacks to create a first cluster, by the role that has them. */
-export async function rightsProblems(
+export const rightsProblems = (settings: Settings, connection: AzureConnection) =>
+  lackingOf(needsOf(settings, connection.subscriptionId), connection);
+
+/** Which it lacks to give a living cluster an identity of the program's own, in place of one that others have made. */
+export const ownIdentityProblems = (
   settings: Settings,
-  { arm, subscriptionId }: AzureConnection,
-): Promise<string[]> {
+  shown: Shown,
+  connection: AzureConnection,
+): Promise<string[]> => {
+  const token = "azure-native:managedidentity:UserAssignedIdentity";
+  const isThere = shown.has(shownAs(token, settings.clusterName));
+  return lackingOf(isThere ? [] : roleNeeds(settings, connection.subscriptionId), connection);
+};
+
+async function lackingOf(needs: readonly Need[], { arm }: AzureConnection): Promise<string[]> {
   const problems = await Promise.all(
-    needsOf(settings, subscriptionId).map(async ({ role, scope, place, actions }) => {
+    needs.map(async ({ role, scope, place, actions }) => {
       const permissions = await permissionsAt(arm, scope);
       const lacking = Object.entries(actions)
         .filter(([, action]) => !isAllowed(permissions, action))

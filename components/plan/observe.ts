@@ -17,6 +17,7 @@ import { getOffers, type Offers } from "../azure/offers";
 import { getPolicyViolations, type PolicyAnswer } from "../azure/policy-restrictions";
 import { getRegistries, type RegistriesAnswer } from "../azure/registries";
 import { groupId } from "../azure/resource-names";
+import { ownIdentityProblems } from "../azure/rights";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { accountProblems, providerProblems, subscriptionProblems } from "../azure/subscription";
@@ -133,7 +134,7 @@ export async function observe(settings: Settings): Promise<Observed> {
         assignedScopeProblems(settings, shown, one, connection),
         accountProblems(settings, answer, connection),
         ...(isBegun
-          ? []
+          ? [ownIdentityProblems(settings, shown, connection)]
           : [subscriptionProblems(settings, shown, connection), takenRoles(settings, connection)]),
         ...(!isBegun || isOtherMinor(settings, answer, previous.outputs)
           ? [cloudProviderProblems(settings)]

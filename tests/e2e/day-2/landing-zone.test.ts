@@ -20,7 +20,10 @@ const inNetwork = (path: string) =>
   `${subscriptionPath}/resourceGroups/network/providers/Microsoft.Network/${path}`;
 const subnet = (name: string) => inNetwork(`virtualNetworks/spoke/subnets/${name}`);
 const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
+const reader = "acdd72a7-3385-48ef-bd42-f606fba81ae7";
+const identityOperator = "f1a07417-d97a-45cb-824c-7a7467783830";
 const wholePage = readFileSync(join(checkout, "docs/landing-zone.md"), "utf8");
+const networks = "Microsoft.Network/virtualNetworks";
 const identityId = `${subscriptionPath}/resourceGroups/network/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
 
 /** What the page shows of a preview of the landing zone below. */
@@ -262,10 +265,29 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
     );
   }
 
+  /** What docs/landing-zone.md says that such a login needs: no right to assign a role anywhere. */
+  async function limitLogin({ authorization }: Clients): Promise<void> {
+    const joins = "2b8f3a52-6f0e-4c1d-8a57-1f0c9d2e4b67";
+    await authorization.roleDefinitions.createOrUpdate(subscriptionPath, joins, {
+      roleName: "joins networks",
+      permissions: [
+        { actions: ["join", "subnets/join"].map((one) => `${networks}/${one}/action`) },
+      ],
+      assignableScopes: [subscriptionPath],
+    });
+    await cloud.limitLogin({
+      [subscriptionPath]: reader,
+      [`${subscriptionPath}/resourceGroups/platform-kubernetes`]: contributor,
+      [identityId]: identityOperator,
+      [inNetwork("virtualNetworks/spoke")]: joins,
+    });
+  }
+
   beforeAll(async () => {
     cloud = await LocalCloud.start("dev", { ...fewAddOns, apiAccessCidrs: undefined });
     clients = cloud.sdks();
     await make(clients);
+    await limitLogin(clients);
     before = await everyId(clients);
   });
   afterAll(() => cloud?.stop());
@@ -290,6 +312,22 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
       "(umask 077 && pulumi stack output kubeconfig --show-secrets > kubeconfig)",
       "kubectl --kubeconfig kubeconfig get nodes",
     ]);
+  });
+
+  it("is refused without the identity, before anything is made, to who may not assign roles", async () => {
+    await configure();
+    await cloud.stack.command(
+      "config",
+      "rm",
+      "identityId",
+      "--config-file",
+      cloud.stack.place.config,
+    );
+
+    expect(refused(await cloud.stack.up("--skip-preview"))).toMatch(
+      /the login may not create role definitions, nor create role assignments in subscription \S+: .*--role 'User Access Administrator' .*; or give the cluster an identity .* already: pulumi config set identityId ID/,
+    );
+    expect(await everyId(clients)).toEqual(before);
   });
 
   it("is refused while a rule is missing, with the text for the network's owners", async () => {
@@ -347,6 +385,16 @@ describe("what docs/landing-zone.md has somebody do who was given a subnet", () 
   const frontend = async () =>
     (await clients.network.loadBalancers.get("platform-kubernetes", "zoned-dev-api"))
       .frontendIPConfigurations![0];
+
+  it("keeps that identity, since who may not assign roles can give it no other", async () => {
+    const inFile = ["--config-file", cloud.stack.place.config];
+    await cloud.stack.command("config", "rm", "identityId", ...inFile);
+
+    expect(refused(await cloud.stack.preview())).toMatch(
+      /the login may not create role definitions, nor create role assignments in subscription /,
+    );
+    await cloud.stack.command("config", "set", "identityId", identityId, ...inFile);
+  });
 
   it("stays where it is, when a better address becomes free, by a refresh and an update", async () => {
     await clients.network.networkInterfaces.beginDeleteAndWait("network", "somebody", soon);

@@ -5,6 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { connect } from "../../../components/azure/connection";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { dnsLabel } from "../../../components/azure/resource-names";
+import { ownIdentityProblems } from "../../../components/azure/rights";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import {
   accountProblems,
@@ -33,6 +34,8 @@ describe("subscription", () => {
     readonly permissions?: readonly object[];
     /** The same in the resource group platform. */
     readonly inGroup?: readonly object[];
+    /** Whether there is a cluster. */
+    readonly isBegun?: boolean;
     /** What the cluster has already. */
     readonly shown?: readonly (readonly [string, ShownResource])[];
   }
@@ -44,6 +47,7 @@ describe("subscription", () => {
       state = "Enabled",
       permissions,
       inGroup = [],
+      isBegun = false,
       shown = [],
     }: Azure,
     settings: Partial<typeof validSettings> = {},
@@ -78,7 +82,9 @@ describe("subscription", () => {
       const all = { ...validSettings, ...settings };
       const resources = plannedResources(all, machinesOf(all), subscriptionId);
       const problems = await Promise.all([
-        subscriptionProblems(all, new Map(shown), connection),
+        isBegun
+          ? ownIdentityProblems(all, new Map(shown), connection)
+          : subscriptionProblems(all, new Map(shown), connection),
         providerProblems(resources, new Map(shown), connection),
       ]);
       return { problems: problems.flat(), asked };
@@ -206,6 +212,19 @@ describe("subscription", () => {
           /may not create role definitions, nor create role assignments in subscription .*az role assignment create .* --role 'User Access Administrator' --scope \/subscriptions\/.*servicePrincipalClientId/,
         ),
       ]);
+    });
+
+    it("asks for these of a living cluster that is to get an identity, and of none that has it", async () => {
+      const living = { isBegun: true, permissions: [contributor] };
+      const name = validSettings.clusterName;
+      const token = "azure-native:managedidentity:UserAssignedIdentity";
+      const shown = [[shownAs(token, name), { name }] as const];
+
+      expect((await withAzure(living)).problems).toEqual([
+        expect.stringMatching(/^the login may not create role definitions, nor create role ass/),
+      ]);
+      expect((await withAzure({ ...living, shown })).problems).toEqual([]);
+      expect((await withAzure(living, { servicePrincipal })).problems).toEqual([]);
     });
 
     it("takes a contributor where an application has its rights already", async () => {
