@@ -116,7 +116,7 @@ export class KubernetesApi {
 
   /**
    * @param kubeconfig as kubeconfig.ts renders it
-   * @param proxy for every request, before the kubeconfig's own; without any, HTTPS_PROXY and NO_PROXY are honoured
+   * @param proxy where the kubeconfig names none; without any, HTTPS_PROXY and NO_PROXY are honoured
    */
   constructor(kubeconfig: string, proxy?: string) {
     const { clusters, users } = JSON.parse(kubeconfig) as {
@@ -138,7 +138,7 @@ export class KubernetesApi {
         return checkServerIdentity(host, certificate);
       },
     };
-    this.proxy = proxy ?? cluster["proxy-url"] ?? proxyTo(this.server);
+    this.proxy = cluster["proxy-url"] ?? proxy ?? proxyTo(this.server);
     this.dispatcher = new EnvHttpProxyAgent({
       ...{ connect: tls, requestTls: tls },
       ...{ httpProxy: "", httpsProxy: this.proxy ?? "", noProxy: "" },
@@ -186,8 +186,9 @@ export class KubernetesApi {
       (error: Error) => {
         const { code = error.message } = (error.cause ?? error) as NodeJS.ErrnoException;
         const isSilent = error.name === "TimeoutError";
+        const way = this.proxy === undefined ? "" : ` by the proxy ${new URL(this.proxy).host}`;
         throw new NoAnswer(
-          `the API at ${this.server} does not answer from here (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
+          `the API at ${this.server} does not answer from here${way} (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
             "the cluster is down, or this network may not reach it (apiAccessCidrs, or a private API; a proxy is taken from apiProxy, else from HTTPS_PROXY)",
           isSilent ? "silence" : `${code}`,
         );

@@ -147,14 +147,18 @@ it("could not look when nobody answers, and says if the name resolves", async ()
 describe("by a proxy", () => {
   const environment = { ...process.env };
   afterEach(() => void (process.env = { ...environment }));
-  const sawBy = async (cluster: Record<string, string>, variables: Record<string, string>) => {
+  const sawBy = async (
+    cluster: Record<string, string>,
+    variables: Record<string, string>,
+    proxy?: string,
+  ) => {
     for (const name of Object.keys(process.env)) if (/proxy$/i.test(name)) delete process.env[name];
     Object.assign(process.env, variables);
     const config = JSON.parse(api.kubeconfig);
     Object.assign(config.clusters[0].cluster, { server: "https://zoned.invalid:6443", ...cluster });
     const report = await checkCluster({
       ...{ ...threeByThree, apiAddress: "172.16.0.4" },
-      kubeconfig: JSON.stringify(config),
+      ...{ kubeconfig: JSON.stringify(config), proxy },
     });
     return report.checks[0]!;
   };
@@ -168,12 +172,20 @@ describe("by a proxy", () => {
       { HTTPS_PROXY },
       "by the proxy 127.0.0.1:1",
     ],
+    [
+      "the kubeconfig's before a rehearsal's",
+      { "proxy-url": "http://127.0.0.1:1" },
+      {},
+      "by the proxy 127.0.0.1:1",
+      "http://127.0.0.1:3",
+    ],
+    ["a rehearsal's", {}, { HTTPS_PROXY }, "by the proxy 127.0.0.1:3", "http://127.0.0.1:3"],
     ["the shell's", {}, { HTTPS_PROXY }, "by the proxy 127.0.0.1:2"],
     ["none to what NO_PROXY names", {}, { HTTPS_PROXY, NO_PROXY: ".invalid" }, "does not resolve"],
   ])("names %s as the way, and apiProxy among the ways to a private API", async (...row) => {
-    const [, cluster, variables, way] = row;
+    const [, cluster, variables, way, proxy] = row;
 
-    const { saw, problems } = await sawBy(cluster, variables);
+    const { saw, problems } = await sawBy(cluster, variables, proxy);
 
     expect(saw).toContain(way);
     expect(problems[0]!.fix).toContain("pulumi config set apiProxy http://");

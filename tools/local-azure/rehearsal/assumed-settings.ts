@@ -34,7 +34,7 @@ export async function assumedSettings(question: Question): Promise<Values> {
   const kept = existsSync(file) ? (readJson(file) as Assumption[]) : undefined;
   const chosen = kept ?? (await assume(question));
   if (!kept) writeWhole(file, JSON.stringify(chosen, undefined, 2));
-  const assumptions = [...chosen, ...withoutMetrics(question)];
+  const assumptions = [...chosen, ...withoutMetrics(question), ...withoutApiProxy(question)];
   for (const { because } of assumptions) progress?.line(because);
   return Object.assign({}, ...assumptions.map(({ settings }) => settings)) as Values;
 }
@@ -74,6 +74,18 @@ function withoutMetrics({ program, stack, settings, state }: Question): Assumpti
     {
       settings: { metricsServer: false },
       because: "rehearsed without metrics-server, since pods on simulated machines answer nothing",
+    },
+  ];
+}
+
+/** One that the stack's file names leads to the company's network, and a rehearsal's API is on this host. */
+function withoutApiProxy({ program, stack, settings }: Question): Assumption[] {
+  const { apiProxy = "" } = stackSettings(program, stack);
+  if (apiProxy === "" || "apiProxy" in settings) return [];
+  return [
+    {
+      settings: { apiProxy: "" },
+      because: "rehearsed without apiProxy, since the API is on this host",
     },
   ];
 }

@@ -26,7 +26,7 @@ interface KubeNode {
 }
 
 interface Kubeconfig {
-  clusters: { cluster: { server: string; "tls-server-name"?: string } }[];
+  clusters: { cluster: { server: string; "proxy-url"?: string; "tls-server-name"?: string } }[];
 }
 
 /** The name that a kubeconfig calls the API by. */
@@ -38,11 +38,12 @@ export function apiNameIn(kubeconfig: string): string {
 
 /**
  * The same kubeconfig for use on this host, where the API's name resolves to nothing: same
- * certificates, checked by the same name.
+ * certificates, checked by the same name. A proxy that it names knows that name.
  */
 export function reachableHere(kubeconfig: string, { host, port }: Address): string {
   const config = parse(kubeconfig) as Kubeconfig;
   for (const { cluster } of config.clusters) {
+    if (cluster["proxy-url"] !== undefined) continue;
     cluster["tls-server-name"] = new URL(cluster.server).hostname;
     cluster.server = `https://${host}:${port}`;
   }

@@ -112,7 +112,7 @@ export const unlessStatus =
 
 interface Kubeconfig {
   readonly clusters: readonly [
-    { cluster: { server: string; "certificate-authority-data"?: string } },
+    { cluster: { server: string; "certificate-authority-data"?: string; "proxy-url"?: string } },
   ];
   readonly users: readonly [
     {
@@ -125,15 +125,22 @@ const decoded = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : Buffer.from(text, "base64").toString("utf8");
 
 /** What a kubeconfig of one cluster and one user says, with the certificates in it. */
-export function kubeconfigOf(text: string): { server: URL; ca: string; user: ApiUser } {
+export function kubeconfigOf(text: string): {
+  server: URL;
+  /** By which the server is asked. */
+  proxy?: string;
+  ca: string;
+  user: ApiUser;
+} {
   const { clusters, users } = parse(text) as Kubeconfig;
-  const { server, "certificate-authority-data": ca } = clusters[0].cluster;
+  const { server, "certificate-authority-data": ca, "proxy-url": proxy } = clusters[0].cluster;
   if (ca === undefined) {
     throw new Error(`the kubeconfig for ${server} has no certificate-authority-data`);
   }
   const user = users[0].user;
   return {
     server: new URL(server),
+    proxy,
     ca: decoded(ca) ?? "",
     user: {
       token: user.token,

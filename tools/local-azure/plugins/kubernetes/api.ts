@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import * as https from "node:https";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,10 +18,24 @@ interface Endpoint {
 /** Where connections to a host go instead, for a name that does not resolve here. */
 export type Resolve = (host: string, port: number) => Endpoint | undefined;
 
+/** A connection that an HTTP proxy makes to a host and port. */
+const tunnelThrough = (proxy: string, path: string): Promise<Duplex> =>
+  new Promise((resolve, reject) => {
+    request(proxy, { method: "CONNECT", path })
+      .once("connect", ({ statusCode, statusMessage }, socket) => {
+        if (statusCode === 200) return resolve(socket);
+        socket.destroy();
+        reject(new Error(`the proxy ${proxy} answers ${statusCode} ${statusMessage}`));
+      })
+      .once("error", reject)
+      .end();
+  });
+
 /** The name in the certificate stays the one that was asked for, wherever the connection leads. */
 class RedirectingAgent extends https.Agent {
   constructor(
     private readonly resolve: Resolve,
+    private readonly proxy: string | undefined,
     options: https.AgentOptions,
   ) {
     super(options);
@@ -32,21 +47,29 @@ class RedirectingAgent extends https.Agent {
   ) {
     const host = options.host ?? "";
     const expected = options.servername || host;
-    const target = this.resolve(host, Number(options.port));
-    return super.createConnection(
-      {
-        ...options,
-        ...target,
-        checkServerIdentity: (_host, certificate) => checkServerIdentity(expected, certificate),
-      },
-      callback,
+    const secure = (target: object | undefined) =>
+      super.createConnection(
+        {
+          ...options,
+          ...target,
+          checkServerIdentity: (_host, certificate) => checkServerIdentity(expected, certificate),
+        },
+        callback,
+      );
+    if (this.proxy === undefined) return secure(this.resolve(host, Number(options.port)));
+    tunnelThrough(this.proxy, `${host}:${options.port}`).then(
+      (socket) => callback?.(null, secure({ socket })!),
+      (error: Error) => callback?.(error, undefined!),
     );
+    return undefined;
   }
 }
 
 /** The address of an API server and the credentials for it. */
 export interface Access {
   readonly server: URL;
+  /** The kubeconfig's `proxy-url`. */
+  readonly proxy?: string;
   readonly tls: Pick<https.AgentOptions, "ca" | "cert" | "key">;
 }
 
@@ -105,7 +128,7 @@ export class Client {
     readonly access: Access,
     resolve: Resolve = () => undefined,
   ) {
-    this.agent = new RedirectingAgent(resolve, {
+    this.agent = new RedirectingAgent(resolve, access.proxy, {
       ...access.tls,
       keepAlive: true,
       maxSockets: 24,
@@ -351,9 +374,9 @@ export class Reachability {
 /** Reads a kubeconfig of one cluster and one client certificate, as the program renders it. */
 function accessFrom(kubeconfig: string): Access {
   try {
-    const { server, ca, user } = kubeconfigOf(kubeconfig);
+    const { server, proxy, ca, user } = kubeconfigOf(kubeconfig);
     const { cert, key } = user;
-    if (cert !== undefined && key !== undefined) return { server, tls: { ca, cert, key } };
+    if (cert !== undefined && key !== undefined) return { server, proxy, tls: { ca, cert, key } };
   } catch {
     // The parser quotes the line that it stumbles over, and that line can be a key.
   }

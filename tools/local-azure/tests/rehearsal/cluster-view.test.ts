@@ -27,6 +27,16 @@ it("makes a kubeconfig reach the API here, and still check its certificate by it
   });
 });
 
+it("leaves a kubeconfig to its own proxy, which knows the API's name", () => {
+  const { clusters, ...rest } = JSON.parse(kubeconfig);
+  const cluster = { ...clusters[0].cluster, "proxy-url": "http://127.0.0.1:3128" };
+  const proxied = { ...rest, clusters: [{ name: "a", cluster }] };
+
+  const here = reachableHere(JSON.stringify(proxied), { host: "127.0.0.1", port: 20001 });
+
+  expect(parse(here)).toEqual(proxied);
+});
+
 it("shows of every machine where it is and whether the cluster calls it ready", () => {
   const machine = (name: string, zone: string) => ({
     name,

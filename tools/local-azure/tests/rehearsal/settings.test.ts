@@ -74,6 +74,16 @@ describe("assumed settings", () => {
     expect(await deciding({ ...complete, metricsServer: true })).toEqual({});
   });
 
+  it("does without a company's proxy to the API, unless it is asked for one", async () => {
+    const apiProxy = "http://proxy.example:3128";
+    const text = `config:\n  zoned:apiProxy: ${apiProxy}\n`;
+    writeFileSync(join(state, "Pulumi.dev.yaml"), text);
+
+    expect(await deciding(complete)).toEqual({ apiProxy: "" });
+    expect(said).toContain("rehearsed without apiProxy");
+    expect(await deciding({ ...complete, apiProxy })).toEqual({});
+  });
+
   it("keeps to what it assumed, since another answer would change the cluster", async () => {
     const first = await deciding({});
     available(false);

@@ -1,3 +1,4 @@
+import { serveApiProxy } from "../../../daemon/api-proxy";
 import { Client, Refused, Unreachable } from "../../../plugins/kubernetes/api";
 import { KubernetesProvider } from "../../../plugins/kubernetes/provider";
 import type { Properties } from "../../../plugins/protocol/values";
@@ -39,6 +40,28 @@ describe("a client", () => {
     await expect(failure).rejects.toBeInstanceOf(Unreachable);
     await expect(failure).rejects.toThrow(
       /^the Kubernetes API at https:\/\/zoned\..*:6443 cannot be reached: connect ECONNREFUSED/,
+    );
+  });
+
+  it("goes by the kubeconfig's proxy alone, and checks the certificate all the same", async () => {
+    await start();
+    client.close();
+    let asked = 0;
+    const proxy = await serveApiProxy((name) => (asked++, api.redirect(name, 6443)), 0, 0);
+    const through = () => new Client({ ...api.access, proxy: `http://127.0.0.1:${proxy.port}` });
+
+    expect(await (client = through()).get("/version")).toEqual({});
+
+    expect(asked).toBe(1);
+    client.close();
+    await api.stop();
+    await expect((client = through()).get("/version")).rejects.toThrow(
+      /:6443 cannot be reached: the proxy http:\/\/127\.0\.0\.1:\d+ answers 502 Bad Gateway$/,
+    );
+    client.close();
+    await proxy.close();
+    await expect((client = through()).get("/version")).rejects.toThrow(
+      /:6443 cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:/,
     );
   });
 
