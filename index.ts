@@ -66,7 +66,7 @@ export = async () => {
       nodeAddOns,
       kubeconfig,
       controlPlaneJoins: controlPlanes.map(({ step }) => step),
-      joins: members.map(({ step }) => step),
+      joins: members.flatMap(({ machine, step }) => (machine.isSpare ? [] : [step])),
     },
     { provider: cluster },
   );

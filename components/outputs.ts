@@ -14,7 +14,7 @@ import { pastKeys } from "./plan/encryption-keys";
 import { fixedSettings } from "./plan/fixed-settings";
 import { PreviousOutputs, previousOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
-import { zoneLabelOf } from "./settings/topology";
+import { type MachinePlan, zoneLabelOf } from "./settings/topology";
 import type { WorkloadIdentities } from "./workload-identities";
 
 /** The outputs of a stack, grouped by who needs it. */
@@ -53,13 +53,18 @@ export function outputsOf(
     tags: Object.keys(plan.settings.tags),
     machines: Object.fromEntries(plan.machineRecords),
   };
+  const awaited = members.filter(({ machine }) => !machine.isSpare);
   const whole = pulumi
     .all([
       initialControlPlane,
-      pulumi.all(members.map(({ step }) => pulumi.all([step.id, step.tags]))),
+      pulumi.all(awaited.map(({ step }) => pulumi.all([step.id, step.tags]))),
     ])
     .apply(([id, done]): PreviousOutputs | undefined => {
-      const left = leftOut(plan, done);
+      const left = leftOut(
+        plan,
+        awaited.map(({ machine }) => machine.plan),
+        done,
+      );
       if (left.length === 0) return { ...outputs, initialControlPlane: id };
       void pulumi.log.warn(
         `this update has left out the steps of ${left.join(", ")}, by --target or --exclude, so that its outputs remember ` +
@@ -84,7 +89,7 @@ export function outputsOf(
         .kubeletCertificate.validUntil,
     })),
     resourceGroup: resourceGroup.name,
-    // for the next `pulumi up` of this stack, and only when all machines have joined; see plan.ts
+    // for the next `pulumi up` of this stack, and only when all machines have joined but new spot ones; see plan.ts
     cluster: isKnown(whole).apply((known) =>
       known || isFirstPreview(plan) ? whole : pulumi.output(plan.previous),
     ),
@@ -101,8 +106,8 @@ type Done = readonly [id: string, tags: Readonly<Record<string, string>> | undef
  * Machines whose steps are not those that were ordered: the engine answers with the state of before
  * for what `--target` or `--exclude` leaves out.
  */
-function leftOut(plan: Plan, done: readonly Done[]): string[] {
-  return [...plan.controlPlanes, ...plan.workers]
+function leftOut(plan: Plan, machines: readonly MachinePlan[], done: readonly Done[]): string[] {
+  return machines
     .filter(({ name, role }) => {
       const path = `/virtualmachines/${name}/`;
       const tags = done.find(([id]) => id.toLowerCase().includes(path))?.[1] ?? {};

@@ -47,7 +47,7 @@ export interface AddOnsArgs {
    * What needs the identity runs on control planes, and its second replica on the second of them.
    */
   readonly controlPlaneJoins: readonly pulumi.Resource[];
-  /** Ends of all joins. What runs in the cluster is awaited after them. */
+  /** Ends of all joins but of new spot machines. What runs in the cluster is awaited after them. */
   readonly joins: readonly pulumi.Resource[];
   /** What this update records of each machine, by its name. */
   readonly machineRecords: ReadonlyMap<string, { readonly bootstrapRequestedAt: string }>;

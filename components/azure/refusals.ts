@@ -56,13 +56,16 @@ const otherSize = (machine: MachinePlan, settings: Settings) =>
 const regularMachines = (machine: MachinePlan, settings: Settings) =>
   `take regular machines: ${toRemove(`${poolPath(settings, machine)}.spot`)}`;
 
+const withoutIt =
+  "All else is made without it by pulumi up --continue-on-error, and each pulumi up tries it again.";
+
 const refusals: readonly Refusal[] = [
   {
     isOfSpot: true,
     pattern: /\bSpotPriceGreaterThanProvidedMaxPrice\b|lower than the current spot price/,
     means: (machine, settings) =>
       `a spot machine of size ${machine.size} in ${place(machine, settings)} costs more than its pool's maxPrice now.\n` +
-      "  Wait and run pulumi up again: it goes on where it stopped. Or raise it, or pay up to the regular price: " +
+      `  ${withoutIt} Or raise it, or pay up to the regular price: ` +
       toRemove(`${poolPath(settings, machine)}.spot.maxPrice`),
   },
   {
@@ -70,8 +73,7 @@ const refusals: readonly Refusal[] = [
     pattern: /\bSkuNotAvailable\b|AllocationFailed\b|\bOverconstrained(Zonal)?AllocationRequest\b/,
     means: (machine, settings) =>
       `Azure has no capacity to spare for a spot machine of size ${machine.size} in ${place(machine, settings)} at the moment, ` +
-      "and promises none.\n" +
-      "  Wait and run pulumi up again: it goes on where it stopped. " +
+      `and promises none.\n  ${withoutIt} ` +
       `If it stays so, take another size: ${otherSize(machine, settings)}, or ${regularMachines(machine, settings)}`,
   },
   {

@@ -255,6 +255,15 @@ export class Machine extends pulumi.ComponentResource {
     return { step, membership };
   }
 
+  /**
+   * Whether all else goes on without it: Azure may have no capacity for a new spot machine, and leaves one that
+   * it could not make.
+   */
+  get isSpare(): boolean {
+    const { plan, retained, current } = this.args;
+    return plan.spot !== undefined && !(retained && current?.bootstrap !== undefined);
+  }
+
   /** Known when Azure would take it. Where `--target` leaves the drain out, it is the size before. */
   private get sizeOnceFree(): pulumi.Output<string> {
     const { plan, settings, deallocates } = this.args;

@@ -82,6 +82,24 @@ it.each<[string, string, string[]]>([
   expect(await awaitedBy(named(name))).toEqual(expect.arrayContaining(awaited));
 });
 
+it("ends without the spot machines that it makes, which Azure may have no capacity for, and waits for those that stay", async () => {
+  const pools = ["workers", "batch"].map((name) => ({ name, count: 1 }));
+  const spot = { evictionPolicy: "Delete" };
+  const workerPools = [pools[0], { ...pools[1], spot }];
+  const first = await update({ workerPools });
+  const second = await update({ workerPools }, first);
+
+  const awaited = async (made: Update) => {
+    const end = made.requests.find(({ name }) => name === "roll-out")!;
+    return (await awaitedBy(end)).filter((name) => /-(workers|batch)-/.test(name));
+  };
+  expect(await awaited(first)).toEqual(["zoned-test-workers-1-bootstrap"]);
+  expect((await awaited(second)).sort()).toEqual([
+    "zoned-test-batch-1-bootstrap",
+    "zoned-test-workers-1-bootstrap",
+  ]);
+});
+
 it("applies every object by the provider of this cluster, with which it goes", () => {
   const objects = requests.filter(({ type }) => type.startsWith("kubernetes:"));
 

@@ -47,6 +47,8 @@ interface Scene {
   readonly others?: Partial<typeof tags>;
   /** Whether the worker's step was not to be made. */
   readonly isLeftOut?: boolean;
+  /** Whether the worker is a new spot machine. */
+  readonly isSpare?: boolean;
   readonly settings?: Partial<Settings>;
   readonly previous?: Partial<PreviousOutputs>;
   /** Whether API servers have a configuration of the operator's own. */
@@ -61,6 +63,7 @@ async function outputs({
   ended,
   others,
   isLeftOut,
+  isSpare,
   settings,
   previous = before,
   ownEncryption,
@@ -91,7 +94,11 @@ async function outputs({
   const memberOf = (role: string) => {
     const one = role === "worker" ? worker : machine;
     const validUntil = pulumi.output(`in the time of ${role}`);
-    const made = { plan: one, kubeletCertificate: { validUntil } };
+    const made = {
+      plan: one,
+      kubeletCertificate: { validUntil },
+      isSpare: isSpare && role === "worker",
+    };
     return { machine: made, step: stepOf(one) } as unknown as Member;
   };
   const stepOf = ({ name, role }: typeof worker | typeof machine) => {
@@ -195,6 +202,12 @@ describe("an update that --target or --exclude keep from some of its steps", () 
   it("is not remembered where a step was not to be made", async () => {
     expect(await valueOf((await outputs({ ended, isLeftOut: true })).cluster)).toEqual(before);
   });
+});
+
+it("remembers the cluster also where a new spot machine has not been made", async () => {
+  const { cluster } = await outputs({ ended: ["control-plane"], isLeftOut: true, isSpare: true });
+
+  expect(await valueOf(cluster)).toMatchObject({ initialization: "1-then" });
 });
 
 it("does not remember nothing in the first preview, of which Pulumi would warn", async () => {

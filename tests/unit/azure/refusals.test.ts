@@ -48,13 +48,13 @@ describe("machine refusal", () => {
       [
         "SkuNotAvailable",
         "…",
-        /no capacity to spare .*run pulumi up again.*\[0\]\.size' SIZE.*\[0\]\.spot'/s,
+        /no capacity to spare .*pulumi up --continue-on-error.*\[0\]\.size' SIZE.*\[0\]\.spot'/s,
       ],
       ["ZonalAllocationFailed", "…", /no capacity to spare/],
       [
         "OperationNotAllowed",
         price,
-        /costs more than its pool's maxPrice now.*\[0\]\.spot\.maxPrice'/s,
+        /costs more than its pool's maxPrice now.*pulumi up --continue-on-error.*\[0\]\.spot\.maxPrice'/s,
       ],
     ])("%s says what it means, and the ways on", (code, message, says) => {
       expect(explained(spot, validSettings, [atOnce(code, message)])).toMatch(says);

@@ -19,7 +19,7 @@ const build = async (change: Partial<MachineArgs> = {}) => {
   const recorder = await Recorder.start();
   const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const resourceGroup = { name: own.name, id: own.id, own };
-  new Machine(
+  const machine = new Machine(
     {
       resourceGroup,
       endsWith: own,
@@ -42,8 +42,11 @@ const build = async (change: Partial<MachineArgs> = {}) => {
     },
     { transformations: [recorder.watch] },
   );
-  return { recorder };
+  return { recorder, machine };
 };
+
+const spot = { ...plan, spot: { evictionPolicy: "Delete" as const } };
+const member = { size: plan.size, bootstrap: { state: "Succeeded" } };
 
 const vmInputs = async (change?: Partial<MachineArgs>) =>
   (await (await build(change)).recorder.only(vmType)).inputs;
@@ -83,6 +86,20 @@ it("accelerates its interface where the size can, and never changes that, which 
     expect(inputs.enableAcceleratedNetworking).toBe(hasAcceleratedNetworking);
     expect(opts.ignoreChanges).toEqual(["enableAcceleratedNetworking"]);
   }
+});
+
+it.each([
+  ["that is no spot machine", true, {}],
+  ["that is being made", false, { plan: spot }],
+  [
+    "that Azure has not been able to make",
+    false,
+    { plan: spot, retained: true, current: { size: spot.size } },
+  ],
+  ["that is a member", true, { plan: spot, retained: true, current: member }],
+  ["that is replaced", false, { plan: spot, current: member }],
+])("is waited for where it is one %s: %s", async (_, isAwaited, change) => {
+  expect((await build(change)).machine.isSpare).toBe(!isAwaited);
 });
 
 it("joins no pool of the API's unless it is given one", async () => {
