@@ -1,11 +1,8 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
 import { disturb, type Kill } from "../../tools/lab/faults/cases/disturbances";
 import { Life } from "../../tools/lab/faults/life";
 import { firstUp as whole, small } from "../../tools/lab/faults/cases/scenarios";
 import { conclude } from "../../tools/lab/faults/trial";
+import { testFolder } from "../support/test-folder";
 
 jest.setTimeout(600_000);
 
@@ -22,7 +19,7 @@ describe("a first update in which Azure is busy and one process after another is
   beforeAll(() => {
     const binaries = process.env["ZONED_BINARIES"];
     if (!binaries) throw new Error("ZONED_BINARIES names no folder of built tools; run npm test");
-    const state = mkdtempSync(join(tmpdir(), "zoned-faults-"));
+    const state = testFolder();
     life = new Life(state, firstUp.stack, binaries, new AbortController().signal);
   });
   afterAll(() => life?.remove());

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { account } from "../../tools/local-azure/arm/resources/ids";
@@ -11,19 +10,17 @@ import { pluginTools } from "../../tools/programs/tools";
 import { checkout, loadTypeScript } from "../../tools/shared/checkout";
 import { Progress } from "../../tools/shared/progress";
 import { succeeded } from "../../tools/lab/local-cloud";
+import { testFolder } from "../support/test-folder";
 
 jest.setTimeout(300_000);
 
 let state: string;
 let folder: string;
 beforeEach(() => {
-  state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-official-")));
-  folder = mkdtempSync(join(tmpdir(), "zoned-official-program-"));
+  state = takeFolder(testFolder());
+  folder = testFolder();
 });
-afterEach(async () => {
-  await endDaemon(state);
-  for (const one of [state, folder]) rmSync(one, { recursive: true, force: true, maxRetries: 5 });
-});
+afterEach(() => endDaemon(state));
 
 /** The plugin as it would be after its download. */
 function azureNative(cache: string) {

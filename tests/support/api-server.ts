@@ -1,14 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -18,6 +9,7 @@ import { encryptionAlgorithm } from "../../components/key-algorithm";
 import { versions } from "../../components/versions";
 import { Api, kubeconfigOf } from "../../tools/local-azure/machines/simulated/api";
 import { freePort } from "./listen";
+import { testFolder } from "./test-folder";
 import { built, output } from "./tools";
 
 type Flags = Readonly<Record<string, string>>;
@@ -124,7 +116,7 @@ export async function apiIsReady(
  * do everything.
  */
 export async function startApiServer(flags: Flags = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-api-"));
+  const folder = testFolder();
   const pki = join(folder, "pki");
   const log = join(folder, "api.log");
   const port = await freePort();
@@ -138,7 +130,6 @@ export async function startApiServer(flags: Flags = {}) {
   const stop = async () => {
     await ended(server);
     await ended(etcd);
-    rmSync(folder, { recursive: true });
   };
   try {
     await apiIsReady(server, () => api.isReady(), log);

@@ -215,11 +215,6 @@ export const programs = {
   esac`,
 };
 
-const machines: FakeMachine[] = [];
-afterAll(() => {
-  for (const machine of machines) machine.remove();
-});
-
 export const script = "/script.sh";
 
 export const ship = (machine: FakeMachine, payload: Payload) =>
@@ -227,7 +222,6 @@ export const ship = (machine: FakeMachine, payload: Payload) =>
 
 export const machineIn = (world: Partial<World> = {}, payload: Payload = controlPlane) => {
   const machine = new FakeMachine(programs);
-  machines.push(machine);
   const { vmId, api, failing, members, node, ready } = { ...calm, ...world };
   machine.write("/vm-id", vmId);
   machine.write("/api", api);

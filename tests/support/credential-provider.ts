@@ -1,8 +1,7 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
@@ -13,6 +12,7 @@ import {
 import { credentialProvider } from "../../tools/programs/controllers";
 import { placesOf } from "../../tools/programs/installs";
 import { listen } from "./listen";
+import { testFolder } from "./test-folder";
 
 /** Of what a kubelet and its plugin tell each other. */
 export const pluginApi = "credentialprovider.kubelet.k8s.io/v1";
@@ -29,7 +29,7 @@ interface Asking {
 
 /** Asks upstream's program as a kubelet does; returns how it ended, and whom it has asked. */
 export async function askCredentialProvider({ image, login, machine, port, ca }: Asking) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-registry-"));
+  const folder = testFolder();
   const asked: string[] = [];
   const proxy = createServer((request, response) => {
     const { status, body } = metadata(new URL(request.url!), request.headers, machine);
@@ -60,6 +60,5 @@ export async function askCredentialProvider({ image, login, machine, port, ca }:
   } finally {
     proxy.close();
     proxy.closeAllConnections();
-    rmSync(folder, { recursive: true });
   }
 }

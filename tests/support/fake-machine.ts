@@ -3,17 +3,16 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { cloudInitText } from "../../components/machine/cloud-init-files";
 import { bootstrapText } from "../../components/machine/payload";
+import { testFolder } from "./test-folder";
 import { installed, Outcome, run } from "./tools";
 
 /**
@@ -26,8 +25,10 @@ const realOf = (program: string) =>
   }).trim();
 const real = { sleep: realOf("sleep"), timeout: realOf("timeout"), python3: realOf("python3") };
 
-const answers = mkdtempSync(join(tmpdir(), "zoned-jq-"));
-afterAll(() => rmSync(answers, { recursive: true }));
+const answers = testFolder();
+
+const disks: string[] = [];
+afterAll(() => disks.forEach((disk) => execFileSync("umount", [disk])));
 
 /**
  * jq compiles its own library at each start, which takes longer than all else that a script does here:
@@ -60,10 +61,9 @@ const [between, newline] = ["\x1f", "\x1e"];
  * folder.
  */
 export class FakeMachine {
-  readonly root = mkdtempSync(join(tmpdir(), "zoned-machine-"));
+  readonly root = testFolder();
   private readonly programs = join(this.root, "programs");
   private readonly callsPath = join(this.root, "calls");
-  private readonly disks: string[] = [];
 
   constructor(programs: Readonly<Record<string, string>>) {
     mkdirSync(this.programs);
@@ -120,7 +120,7 @@ export class FakeMachine {
     const disk = join(this.root, path);
     mkdirSync(disk, { recursive: true });
     execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kib}k`, "zoned-test", disk]);
-    this.disks.push(disk);
+    disks.push(disk);
   }
 
   /** A script of `cloud-init/`, put on the machine with what follows it there. */
@@ -170,11 +170,6 @@ export class FakeMachine {
 
   forgetCalls(): void {
     writeFileSync(this.callsPath, "");
-  }
-
-  remove(): void {
-    for (const disk of this.disks.splice(0)) execFileSync("umount", [disk]);
-    rmSync(this.root, { recursive: true, force: true });
   }
 }
 

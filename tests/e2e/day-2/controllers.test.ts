@@ -1,11 +1,11 @@
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { hasManifests, LocalCloud, succeeded } from "../../../tools/lab/local-cloud";
 import { checkout } from "../../../tools/shared/checkout";
 import { isAlive, readPidFile } from "../../../tools/shared/pids";
+import { testFolder } from "../../support/test-folder";
 import { built, run } from "../../support/tools";
 import { itUnless } from "../../support/unless";
 import { npm } from "../npm";
@@ -51,9 +51,8 @@ interface Machine {
   properties: { storageProfile: { dataDisks?: { name: string }[] } };
 }
 
-const parent = mkdtempSync(join(tmpdir(), "zoned-e2e-"));
+const parent = testFolder();
 const state = join(parent, "state");
-afterAll(() => rmSync(parent, { recursive: true, force: true, maxRetries: 5 }));
 
 /** Without upstream's manifests there is no disk driver. */
 const obstacle = hasManifests ? undefined : "ZONED_MANIFESTS names no folder";

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -25,6 +24,7 @@ import { checkout, loadTypeScript } from "../../../tools/shared/checkout";
 import { Progress } from "../../../tools/shared/progress";
 import { environmentOf } from "../../../tools/pulumi/pulumi";
 import { listen } from "../../support/listen";
+import { testFolder } from "../../support/test-folder";
 import { refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
 jest.setTimeout(600_000);
@@ -38,13 +38,10 @@ let azure: Attachment;
 /** A local Azure for one life of a stack; its tests go on where the one before ended. */
 function aLocalAzure(): void {
   beforeAll(async () => {
-    state = takeFolder(mkdtempSync(join(tmpdir(), "zoned-recover-")));
+    state = takeFolder(testFolder());
     await startAzure();
   });
-  afterAll(async () => {
-    await endDaemon(state);
-    rmSync(state, { recursive: true, force: true, maxRetries: 5 });
-  });
+  afterAll(() => endDaemon(state));
 }
 
 const binaries = () => process.env["ZONED_BINARIES"]!;

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { Provider } from "@pulumi/kubernetes/provider";
@@ -12,6 +11,7 @@ import { Settings } from "../../../components/settings/settings";
 import { checkout } from "../../../tools/shared/checkout";
 import { dependenciesOf, Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 
 async function build(change: Partial<Settings> = {}, id = "1-then") {
   const recorder = await Recorder.start();
@@ -122,7 +122,7 @@ type Mode = (typeof modes)[number];
  * it called.
  */
 function inPod(script: string, programs: Readonly<Record<string, string>>) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-rules-"));
+  const folder = testFolder();
   for (const [name, body] of Object.entries(programs)) {
     const text = `#!/bin/sh\necho "${name} $*" >>${folder}/calls\n${body}\n`;
     writeFileSync(join(folder, name), text, { mode: 0o755 });
@@ -130,7 +130,6 @@ function inPod(script: string, programs: Readonly<Record<string, string>>) {
   const env = { PATH: `${folder}:/usr/bin:/bin` };
   const { status } = spawnSync("sh", ["-c", script], { cwd: folder, env });
   const calls = readFileSync(join(folder, "calls"), "utf8").trim().split("\n");
-  rmSync(folder, { recursive: true });
   return { status, calls };
 }
 

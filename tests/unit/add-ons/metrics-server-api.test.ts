@@ -1,9 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttps, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { networkInterfaces, tmpdir } from "node:os";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 
 import { encryptionAlgorithm } from "../../../components/key-algorithm";
@@ -14,6 +14,7 @@ import { apiIsReady, apiServerFlags, spawned, startEtcd } from "../../support/ap
 import { freePort } from "../../support/listen";
 import { Recorder, revealed } from "../../support/record";
 import { firstKeys, validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { built, output, run } from "../../support/tools";
 import { describeUnless } from "../../support/unless";
 import { until } from "../../support/until";
@@ -36,7 +37,7 @@ function plain(input: unknown): any {
 }
 
 describeUnless(obstacle)("the real metrics-server behind the real API server", () => {
-  const root = mkdtempSync(join(tmpdir(), "zoned-metrics-"));
+  const root = testFolder();
   const pki = join(root, "pki");
   const started: ChildProcess[] = [];
   const kubelets: Server[] = [];
@@ -247,7 +248,6 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
   afterAll(() => {
     for (const one of started) one.kill("SIGKILL");
     for (const one of kubelets) one.close().closeAllConnections();
-    rmSync(root, { recursive: true, maxRetries: 20 });
   });
 
   it("answers kubectl top for a kubelet whose certificate is of the cluster's CA, and no other", async () => {

@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 import { Reboots, sentinelScript } from "../../../components/add-ons/reboots";
 import { dependenciesOf, Recorder } from "../../support/record";
+import { testFolder } from "../../support/test-folder";
 
 const window = { days: ["tue", "sat"], from: "02:00", to: "05:00" };
 
@@ -139,7 +139,7 @@ describe("kured", () => {
 describe("a machine", () => {
   let root: string;
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), "zoned-reboots-"));
+    root = testFolder();
     for (const folder of ["run", "bin", "opt/zoned"]) {
       mkdirSync(join(root, folder), { recursive: true });
     }
@@ -147,7 +147,6 @@ describe("a machine", () => {
     writeFileSync(join(root, "bin/nsenter"), '#!/bin/sh\nshift 3\nexec "$@"\n');
     chmodSync(join(root, "bin/nsenter"), 0o755);
   });
-  afterEach(() => rmSync(root, { recursive: true }));
 
   const isRebooted = async () => {
     const { flags } = await build();

@@ -191,7 +191,6 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
       ...["kubeconfig", "user", "--config", "/etc/kubernetes/init.yaml"],
       ...["--client-name", user, "--org", group],
     ]);
-    signer.remove();
     return kubeconfigOf(stdout).user;
   }
 
@@ -254,8 +253,6 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
 
   afterAll(async () => {
     for (const child of running.values()) await ended(child);
-    machine.remove();
-    worker.remove();
   });
 
   it("admit whom the old CA signed until the last stage, whom the new one signed from the first, and nobody is left without the API", async () => {

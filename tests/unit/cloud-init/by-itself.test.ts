@@ -25,7 +25,6 @@ describe("what a machine does by itself", () => {
 
     const asked = machine.callsOf("curl");
     const repairs = machine.callsOf("kubectl");
-    machine.remove();
     expect(asked.filter((call) => call.includes("maintenance/status"))).toHaveLength(2);
     // Whose etcd does not answer does not lead it.
     expect(repairs).toEqual([]);

@@ -22,15 +22,11 @@ const ask = (machine: FakeMachine): string =>
     ...{ input: "an image", encoding: "utf8" },
   });
 
-const machines: FakeMachine[] = [];
-afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
-
 function machineWith(version: string, httpProxy = validSettings.httpProxy): FakeMachine {
   const machine = new FakeMachine({
     ...{ dpkg: "echo amd64", curl: "", systemctl: "" },
     python3: 'echo "$3" >>"$root/fetched"; cp "$root/archive.tar.gz" "$4"',
   });
-  machines.push(machine);
   machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
   const values = {
     ...{ KUBERNETES_VERSION: "9.9.9", ETCD_IMAGE_TAG: "", CONTAINER_RUNTIME: "containerd" },

@@ -81,7 +81,6 @@ describe("the real etcd", () => {
     const ended = new Promise((resolve) => etcd.once("exit", resolve));
     etcd.kill("SIGKILL");
     await ended;
-    machine.remove();
   });
 
   const ask = (verb: string, data: object): any => {

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -14,6 +13,7 @@ import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/a
 import { storage, valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { built, installed, output } from "../../support/tools";
 
 jest.setTimeout(120_000);
@@ -37,7 +37,7 @@ const etcdctl = (...args: string[]) =>
   });
 
 beforeAll(async () => {
-  data = mkdtempSync(join(tmpdir(), "zoned-etcd-"));
+  data = testFolder();
   const { etcdClient, etcdPeer } = await freePorts();
   endpoint = `http://127.0.0.1:${etcdClient}`;
   const peers = `http://127.0.0.1:${etcdPeer}`;
@@ -71,10 +71,7 @@ beforeAll(async () => {
   })();
 });
 
-afterAll(() => {
-  etcd?.kill("SIGKILL");
-  rmSync(data, { recursive: true, force: true });
-});
+afterAll(() => void etcd?.kill("SIGKILL"));
 
 const programs = () => ({
   curl: `storage='&resource=https%3A%2F%2Fstorage.azure.com%2F'; case $* in
@@ -115,12 +112,8 @@ interface Scene {
   readonly login?: Parameters<typeof snapshotFiles>[3];
 }
 
-const machines: FakeMachine[] = [];
-afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
-
 function machineIn(blobs: Blobs | undefined, scene: Scene = {}): FakeMachine {
   const machine = new FakeMachine(programs());
-  machines.push(machine);
   const container = valid.container[0];
   const etcdBackups = {
     every: "6h",

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync, mkdirSync } from "node:fs";
+import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { createServer, Server } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
@@ -16,17 +15,17 @@ import { wantedImages } from "../../../tools/mirror/images/wanted-images";
 import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
 import { listen } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { installed, Outcome, output } from "../../support/tools";
 
 jest.setTimeout(60_000);
 
 const archiveOf = (program: string) => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-archive-"));
+  const folder = testFolder();
   mkdirSync(join(folder, "cri-dockerd"));
   writeFileSync(join(folder, "cri-dockerd", "cri-dockerd"), program);
   execFileSync("tar", ["-czf", join(folder, "a.tgz"), "-C", folder, "cri-dockerd/cri-dockerd"]);
   const archive = readFileSync(join(folder, "a.tgz"));
-  rmSync(folder, { recursive: true });
   return archive;
 };
 const criDockerd = archiveOf("the program");
@@ -60,9 +59,6 @@ const programs = {
   esac`,
 };
 
-const machines: FakeMachine[] = [];
-afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
-
 const imagesFile = "/etc/zoned/kubeadm-images.yaml";
 
 /** What kubeadm is to have the images of. */
@@ -88,7 +84,6 @@ const machine = (settings: Partial<typeof environment> & { MIRROR?: string } = {
   shelf.set(`${archive}.sha256`, `${criDockerdSum}  ${archive}\n`);
 
   const made = new FakeMachine(programs);
-  machines.push(made);
   made.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
   const values = { ...environment, MIRROR: mirror, ...settings };
   made.write(
@@ -197,7 +192,6 @@ describe("a first boot that ends well", () => {
   let outcome: Outcome;
   beforeAll(async () => {
     healthy = machine();
-    machines.pop();
     healthy.program(
       "systemctl",
       late
@@ -215,7 +209,6 @@ describe("a first boot that ends well", () => {
     );
     outcome = await boot(healthy);
   });
-  afterAll(() => healthy.remove());
 
   it("ends with its sentinel, and with a line in the log for each step", async () => {
     expect([
@@ -966,10 +959,8 @@ describe("with dockerd under the kubelet", () => {
   let healthy: FakeMachine;
   beforeAll(async () => {
     healthy = machine(settings);
-    machines.pop();
     expect((await boot(healthy)).code).toBe(0);
   });
-  afterAll(() => healthy.remove());
 
   it("installs cri-dockerd from the archive that the mirror vouches for", () => {
     expect(healthy.read("/usr/local/bin/cri-dockerd")).toBe("the program");

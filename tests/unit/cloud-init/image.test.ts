@@ -47,13 +47,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const machines: FakeMachine[] = [];
-afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
-
 /** A machine that has all that its settings want, as the one of which an image is made. */
 function machine(MIRROR = mirror): FakeMachine {
   const made = new FakeMachine(programs);
-  machines.push(made);
   for (const name of ["first-boot.sh", "generalize.sh"]) made.ship(name, `/opt/zoned/${name}`);
   const values = {
     KUBERNETES_VERSION: "9.9.9",

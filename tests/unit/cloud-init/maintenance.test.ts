@@ -95,9 +95,6 @@ const programs = {
   systemctl: "",
 };
 
-const machines: FakeMachine[] = [];
-afterAll(() => machines.forEach((machine) => machine.remove()));
-
 interface World {
   readonly role?: "control-plane" | "worker";
   readonly events?: readonly object[];
@@ -110,7 +107,6 @@ interface World {
 class Machine extends FakeMachine {
   constructor(world: World = {}) {
     super(programs);
-    machines.push(this);
     const { role = "worker", node = {}, peer = "True" } = world;
     this.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
     this.write(

@@ -14,9 +14,6 @@ const programs = { "apt-get": "", "update-ca-certificates": "", systemctl };
 const aptConf = "/etc/apt/apt.conf.d/95zoned-proxy";
 const caFile = "/usr/local/share/ca-certificates/zoned-proxy.crt";
 
-const machines: FakeMachine[] = [];
-afterEach(() => machines.splice(0).forEach((machine) => machine.remove()));
-
 const setProxy = (machine: FakeMachine, httpProxy: Partial<HttpProxy> | undefined) => {
   const given = httpProxy && { http: "", https: "", noProxy: [], ca: "", ...httpProxy };
   const settings = { ...validSettings, httpProxy: given };
@@ -25,7 +22,6 @@ const setProxy = (machine: FakeMachine, httpProxy: Partial<HttpProxy> | undefine
 
 const machineWith = (httpProxy: Partial<HttpProxy> | undefined, mirror = ""): FakeMachine => {
   const machine = new FakeMachine(programs);
-  machines.push(machine);
   machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
   machine.ship("bootstrap.sh", "/script.sh", "{}\n");
   machine.write(

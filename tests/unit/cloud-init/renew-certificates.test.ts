@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 
@@ -18,6 +17,7 @@ import { machinesOf } from "../../../components/settings/topology";
 import { checkout } from "../../../tools/shared/checkout";
 import { FakeMachine } from "../../support/fake-machine";
 import { specOf, validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { built, installed, type Outcome } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
@@ -110,8 +110,7 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       .content.replace("\nnetworking:", `\ncertificateValidityPeriod: ${validity}\nnetworking:`);
 
   /** What kubeadm makes, once for all machines. */
-  const made = mkdtempSync(join(tmpdir(), "zoned-control-plane-"));
-  afterAll(() => rmSync(made, { recursive: true }));
+  const made = testFolder();
 
   /** A control plane whose certificates end in two hours, as kubeadm makes one. */
   async function makeControlPlane(): Promise<void> {
@@ -179,7 +178,6 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       before = files();
       outcome = await renew();
     });
-    afterAll(() => machine.remove());
 
     it("gives every certificate that kubeadm made another year, and touches nothing else", () => {
       expect(outcome).toMatchObject({ code: 0, stderr: "" });
@@ -257,7 +255,6 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
 
   describe("otherwise", () => {
     beforeEach(() => void (machine = controlPlaneMachine()));
-    afterEach(() => machine.remove());
 
     it("renews again what has been renewed before, when that ends", async () => {
       await makeControlPlane();

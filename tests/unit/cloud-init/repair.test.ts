@@ -68,9 +68,6 @@ const programs = {
   kubectl: `case $* in *"get nodes"*) cat "$root/nodes" ;; *annotate*) echo "\${*: -2}" >>"$root/annotated" ;; esac`,
 };
 
-const machines: FakeMachine[] = [];
-afterAll(() => machines.forEach((machine) => machine.remove()));
-
 interface World {
   readonly nodes: readonly object[];
   readonly turns?: Readonly<Record<string, string>>;
@@ -91,7 +88,6 @@ async function repair(
   refuses = false,
 ) {
   const machine = new FakeMachine(programs);
-  machines.push(machine);
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.write(
     "/var/lib/zoned/variables",
@@ -226,7 +222,6 @@ it.each([
   ["has nothing of it left when they do not any more", "", false],
 ])("a control plane %s", async (_, tasks, expected) => {
   const machine = new FakeMachine({ systemctl: "" });
-  machines.push(machine);
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.write("/opt/zoned/repair.env", "");
   machine.write("/run/zoned/variables", `tasks=(${tasks})\n`);

@@ -77,7 +77,6 @@ class ControlPlane {
 
   async stop(): Promise<void> {
     await ended(this.server);
-    this.machine.remove();
   }
 
   get api(): Api {
@@ -140,7 +139,6 @@ describe("two real API servers on one real etcd", () => {
   afterAll(async () => {
     await Promise.all([first, second].map((one) => one?.stop()));
     await ended(etcd);
-    machine.remove();
   });
 
   it("store a Secret encrypted, which the other one reads", async () => {

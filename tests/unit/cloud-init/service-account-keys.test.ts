@@ -110,7 +110,6 @@ class ControlPlane {
   async stop(): Promise<void> {
     await ended(this.manager);
     await ended(this.server);
-    this.machine.remove();
   }
 
   private get admin() {
@@ -189,7 +188,6 @@ describe("two real API servers, a real controller manager and the real kubeadm",
   afterAll(async () => {
     await Promise.all([first, second].map((one) => one?.stop()));
     await ended(etcd);
-    machine.remove();
   });
 
   const makeLegacySecret = () =>

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
@@ -14,6 +13,7 @@ import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/a
 import { valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import {
   type Fixture,
   newFixture,
@@ -163,34 +163,30 @@ async function runScript(
 ) {
   const world = { ...calm, ...change };
   const machine = new FakeMachine(programs(vm.vmId, world));
-  try {
-    const items = objectsOf(["demo-cp-1", "demo-cp-2"], world.sick);
-    machine.write("/objects", JSON.stringify({ items }));
-    machine.write("/own-pods", JSON.stringify({ items: objectsOf([vm.name], world.sick) }));
-    machine.write("/api", world.api);
-    machine.write("/usr/bin/curl", "");
-    machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
-    machine.write(
-      "/opt/zoned/first-boot.sh",
-      '#!/bin/bash\n(($# > 0))\n[[ $1 != install_* ]] || touch "$ZONED_ROOT/$1"\n',
-      0o700,
-    );
-    machine.write("/token", JSON.stringify({ access_token: world.token }));
-    machine.write(
-      "/etc/zoned/first-boot.env",
-      `KUBERNETES_VERSION=${versions.kubernetes}\nCONTAINER_RUNTIME=docker\n`,
-    );
-    const files = { "/var/lib/zoned/first-boot.done": "", ...world.files };
-    for (const [path, text] of Object.entries(files)) machine.write(path, text);
-    if ("/var/lib/zoned/first-boot.failed" in files)
-      machine.removeFile("/var/lib/zoned/first-boot.done");
-    machine.write("/opt/zoned/renew-certificates.sh", "");
-    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(parsePayload(script))}\n`);
-    const { code, stdout, stderr } = await machine.run("/script.sh", [], env);
-    return { exitCode: code, stdout, stderr };
-  } finally {
-    machine.remove();
-  }
+  const items = objectsOf(["demo-cp-1", "demo-cp-2"], world.sick);
+  machine.write("/objects", JSON.stringify({ items }));
+  machine.write("/own-pods", JSON.stringify({ items: objectsOf([vm.name], world.sick) }));
+  machine.write("/api", world.api);
+  machine.write("/usr/bin/curl", "");
+  machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
+  machine.write(
+    "/opt/zoned/first-boot.sh",
+    '#!/bin/bash\n(($# > 0))\n[[ $1 != install_* ]] || touch "$ZONED_ROOT/$1"\n',
+    0o700,
+  );
+  machine.write("/token", JSON.stringify({ access_token: world.token }));
+  machine.write(
+    "/etc/zoned/first-boot.env",
+    `KUBERNETES_VERSION=${versions.kubernetes}\nCONTAINER_RUNTIME=docker\n`,
+  );
+  const files = { "/var/lib/zoned/first-boot.done": "", ...world.files };
+  for (const [path, text] of Object.entries(files)) machine.write(path, text);
+  if ("/var/lib/zoned/first-boot.failed" in files)
+    machine.removeFile("/var/lib/zoned/first-boot.done");
+  machine.write("/opt/zoned/renew-certificates.sh", "");
+  machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(parsePayload(script))}\n`);
+  const { code, stdout, stderr } = await machine.run("/script.sh", [], env);
+  return { exitCode: code, stdout, stderr };
 }
 
 /** The steps by their names, and where one was refused, the message and that step. */
@@ -275,7 +271,7 @@ const upgradedWorker = [
 (folder ? describe : describe.skip)(
   "a simulated machine takes bootstrap.sh's steps to its end",
   () => {
-    const stateDir = mkdtempSync(join(tmpdir(), "zoned-twin-"));
+    const stateDir = testFolder();
     const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
     const binaries = Object.fromEntries(
       [...names, "etcdctl", "etcdutl", "kubeadm", "kwok"].map((name) => [
@@ -343,7 +339,6 @@ const upgradedWorker = [
     afterAll(async () => {
       closeBlobs();
       await machines.stop();
-      rmSync(stateDir, { recursive: true, force: true });
     });
 
     it.each<Situation>([

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
@@ -9,6 +8,7 @@ import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { drainForResize, leave } from "../../../components/cluster/leave";
 import { runPod } from "../../../components/cluster/one-shot-pod";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { testFolder } from "../../support/test-folder";
 
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
@@ -616,7 +616,7 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     const spec = specOf(cluster!, "zoned-etcd-snapshot");
     await leave(member(), saving);
     const [{ command }] = spec().containers;
-    const image = mkdtempSync(join(tmpdir(), "zoned-image-"));
+    const image = testFolder();
     mkdirSync(join(image, "host"));
     const inImage = (...words: string[]) =>
       spawnSync(
@@ -634,7 +634,6 @@ describe("a control plane of a cluster whose etcd is saved", () => {
     const there = inImage(...onMachine, "/bin/bash", "-c", "echo it runs");
     const missing = inImage(...onMachine, "/opt/zoned/etcd-snapshot.sh");
 
-    rmSync(image, { recursive: true });
     expect(there).toMatchObject({ status: 0, stdout: "it runs\n", stderr: "" });
     cluster = new FakeCluster();
     cluster.saves = { exitCode: missing.status!, message: missing.stderr };

@@ -14,7 +14,6 @@ import { built, output } from "../../support/tools";
 jest.setTimeout(600_000);
 
 const configMaps = "/api/v1/namespaces/kube-system/configmaps";
-const machines: FakeMachine[] = [];
 let server: Awaited<ReturnType<typeof startApiServer>>;
 let api: Api;
 let operator: KubernetesApi;
@@ -23,7 +22,6 @@ let nobodyIsDown: Body;
 /** A machine whose kubelet has this name, with the real curl. */
 function machineNamed(name: string): FakeMachine {
   const machine = new FakeMachine({});
-  machines.push(machine);
   const text = output(built("kubeadm"), [
     ...["kubeconfig", "user", "--config", server.config, "--org", "system:nodes"],
     ...["--client-name", `system:node:${name}`],
@@ -79,7 +77,6 @@ beforeEach(() => api.put(`${configMaps}/${turnsName}`, nobodyIsDown));
 afterAll(async () => {
   await operator?.close();
   await server?.stop();
-  for (const machine of machines) machine.remove();
 });
 
 it("lets one of two machines be down that want to be at the same moment", async () => {

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parse, parseAllDocuments } from "yaml";
@@ -19,6 +18,7 @@ import { minors } from "../../../components/versions";
 import { validSettings, specOf } from "../../support/sample";
 import { people } from "../../support/settings-cases/entra";
 import { everyField } from "../../support/settings-cases/kube-proxy";
+import { testFolder } from "../../support/test-folder";
 import { built, output, run } from "../../support/tools";
 
 const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
@@ -50,8 +50,7 @@ const extras: KubeadmSettings["kubeadm"] = {
 };
 
 describe("the real kubeadm", () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-kubeadm-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = testFolder();
 
   const proxies = [
     ["ipvs", "rr"],

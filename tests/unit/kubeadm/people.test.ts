@@ -1,7 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
@@ -29,6 +28,7 @@ import {
 import { freePort } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
 import { application, tenant } from "../../support/settings-cases/entra";
+import { testFolder } from "../../support/test-folder";
 import { startIssuer } from "../../support/token-issuer";
 import { until } from "../../support/until";
 
@@ -43,7 +43,7 @@ const none: Entra = {
 
 /** The real API server with what the program gives a control plane for people. */
 class ControlPlane {
-  readonly folder = mkdtempSync(join(tmpdir(), "people-"));
+  readonly folder = testFolder();
   private readonly pki = join(this.folder, "pki");
   private readonly log = join(this.folder, "api.log");
   private etcd: ChildProcess | undefined;
@@ -85,7 +85,6 @@ class ControlPlane {
   async stop(): Promise<void> {
     await ended(this.server);
     await ended(this.etcd);
-    rmSync(this.folder, { recursive: true });
   }
 
   of(user: ConstructorParameters<typeof Api>[1]): Api {

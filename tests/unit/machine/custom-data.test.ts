@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { customData, firstBootFiles } from "../../../components/machine/custom-data";
 import { minors, versions } from "../../../components/versions";
 import { checkout } from "../../../tools/shared/checkout";
 import { validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { installed, output } from "../../support/tools";
 
 const apiName = "zoned-test-1a2b3c.westeurope.cloudapp.azure.com";
@@ -35,7 +35,7 @@ const shellValue = (name: string, settings = validSettings) =>
 it.each(["docker", "cri-dockerd", "containerd"] as const)(
   "is what cloud-init's own schema accepts, for %s",
   (containerRuntime) => {
-    const folder = mkdtempSync(join(tmpdir(), "zoned-boot-"));
+    const folder = testFolder();
     const path = join(folder, "user-data");
     writeFileSync(
       path,
@@ -44,7 +44,6 @@ it.each(["docker", "cri-dockerd", "containerd"] as const)(
 
     const said = output(installed("cloud-init", "cloud-init"), ["schema", "--config-file", path]);
 
-    rmSync(folder, { recursive: true });
     expect(said).toContain("Valid");
   },
 );

@@ -1,12 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import { parseContainer } from "../../../components/settings/azure-ids";
 import { renewalFiles } from "../../../components/machine/renewal";
 import { validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
 import { installed } from "../../support/tools";
 
 const container =
@@ -96,7 +96,7 @@ it("brings what its units start, for root alone", () => {
 });
 
 it("writes units that systemd itself takes, and starts nothing that is not there", () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-units-"));
+  const folder = testFolder();
   const etcdBackups = { container, every: "30m" };
   const files = [
     ...snapshotFiles({ ...validSettings, etcdBackups }, "the-client", "the secret"),
@@ -117,7 +117,6 @@ it("writes units that systemd itself takes, and starts nothing that is not there
     { encoding: "utf8" },
   );
 
-  rmSync(folder, { recursive: true });
   expect([units.length, status, stderr]).toEqual([4, 0, ""]);
 });
 

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import * as pulumi from "@pulumi/pulumi";
@@ -15,6 +14,7 @@ import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { filledIn } from "../../support/program";
 import { Recorded, Recorder } from "../../support/record";
 import { access, settingsWith, stackValues, Values } from "../../support/stack";
+import { testFolder } from "../../support/test-folder";
 
 /** Works with the settings of a stack, on a local Azure without the engine. */
 async function withStack<T>(
@@ -83,7 +83,7 @@ const theirs = `${subscriptionPath}/resourceGroups/theirs`;
 const identities = `${theirs}/providers/Microsoft.ManagedIdentity/userAssignedIdentities`;
 
 it("names a missing manifest beside all that Azure would refuse", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-plan-"));
+  const folder = testFolder();
   for (const { path } of manifests.canal) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), "another file");
@@ -106,7 +106,6 @@ it("names a missing manifest beside all that Azure would refuse", async () => {
     );
   } finally {
     process.env = before;
-    rmSync(folder, { recursive: true });
   }
 });
 

@@ -1,13 +1,12 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../tests/support/test-folder";
 import { openImageStack } from "../image-stack";
 
-const program = mkdtempSync(join(tmpdir(), "zoned-image-"));
+const program = testFolder();
 const config = join(program, "Pulumi.prod.yaml");
 const own = join(program, "Pulumi.prod-image.yaml");
-afterAll(() => rmSync(program, { recursive: true }));
 
 /** Opens the stack of an image with a pulumi that ends so, and says what that was told. */
 async function open(

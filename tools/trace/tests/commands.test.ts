@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../tests/support/test-folder";
 import { svg } from "../commands/svg";
 import { readBatch } from "../commands/trace";
 import { coloursFor, plain, share, words } from "../commands/words";
@@ -130,9 +130,8 @@ it("stays XML whatever a comment in a rule says", () => {
 describe("a batch of queries", () => {
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "zoned-batch-"));
+    folder = testFolder();
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   function read(text: string) {
     const file = join(folder, "queries.json");

@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 
 import { listen } from "../../../tests/support/listen";
+import { testFolder } from "../../../tests/support/test-folder";
 import { checkout } from "../../shared/checkout";
 import type { Answer } from "../model/packet";
 
@@ -131,12 +131,9 @@ COMMIT
 let folder: string;
 let cluster: FakeCluster | undefined;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-live-"));
+  folder = testFolder();
 });
-afterEach(async () => {
-  await cluster?.close();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => cluster?.close());
 
 async function trace(commands: Record<string, Says>, ...args: string[]) {
   cluster = await fakeCluster(commands);

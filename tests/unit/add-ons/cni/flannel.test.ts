@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -9,6 +8,7 @@ import { manifests, versions } from "../../../../components/versions";
 import { cniPlugins } from "../../../../tools/mirror/mirrored-programs";
 import { dependenciesOf, Recorder } from "../../../support/record";
 import { validSettings } from "../../../support/sample";
+import { testFolder } from "../../../support/test-folder";
 import { itWith } from "../../../support/upstream";
 
 async function build(
@@ -87,7 +87,7 @@ describe("Flannel", () => {
     const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
     const [{ command, args }] = inputs.spec.template.spec.containers;
     const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
-    const root = mkdtempSync(join(tmpdir(), "zoned-flannel-"));
+    const root = testFolder();
     for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d", "opt/bin"]) {
       mkdirSync(join(root, folder), { recursive: true });
     }
@@ -126,7 +126,6 @@ echo "$@"`,
       },
       { type: "portmap", capabilities: { portMappings: true } },
     ]);
-    rmSync(root, { recursive: true });
   });
 
   it("looks at its rules twice a minute, as each look starts ten programs", async () => {

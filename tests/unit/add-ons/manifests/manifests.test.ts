@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, Server } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 import {
@@ -11,6 +10,7 @@ import {
 } from "../../../../components/add-ons/manifests/manifests";
 import { Manifest, manifests } from "../../../../components/versions";
 import { listen } from "../../../support/listen";
+import { testFolder } from "../../../support/test-folder";
 
 const path = "thing-v1/thing.yaml";
 const good = "kind: Good\n";
@@ -27,7 +27,7 @@ let answers: Map<string, (string | number)[]>;
 const before = { ...process.env };
 
 beforeEach(async () => {
-  scratch = mkdtempSync(join(tmpdir(), "manifests-"));
+  scratch = testFolder();
   asked = [];
   answers = new Map();
   server = createServer((request, response) => {
@@ -46,7 +46,6 @@ afterEach(async () => {
   process.env = { ...before };
   server.closeAllConnections();
   await new Promise((closed) => server.close(closed));
-  rmSync(scratch, { recursive: true });
 });
 
 const manifest = (): Manifest => ({ path, url: `${base}/upstream`, sha256: hash(good) });

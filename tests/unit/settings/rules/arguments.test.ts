@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parseAllDocuments, stringify } from "yaml";
@@ -16,6 +15,7 @@ import { machinesOf } from "../../../../components/settings/topology";
 import { minors, versions } from "../../../../components/versions";
 import { specOf, validSettings } from "../../../support/sample";
 import { argumentCases } from "../../../support/settings-cases/arguments";
+import { testFolder } from "../../../support/test-folder";
 import { built, run } from "../../../support/tools";
 
 type Arguments = Readonly<Record<string, string>>;
@@ -30,8 +30,7 @@ const withArguments = (component: Component, extra: Arguments) => ({
   kubeadm: { ...validSettings.kubeadm, [component]: extra },
 });
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-arguments-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 /** Where a program ends that has taken its arguments: a file cannot have files in it. */
 const nowhere = "/dev/null/nowhere";

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { stringify } from "yaml";
@@ -10,10 +9,10 @@ import type { Settings } from "../../../../components/settings/settings";
 import { validSettings } from "../../../support/sample";
 import { endings, startings } from "../../../support/settings-cases/kube-proxy";
 import type { Values } from "../../../support/stack";
+import { testFolder } from "../../../support/test-folder";
 import { built, run } from "../../../support/tools";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-kube-proxy-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 /** Where it ends once it has taken its configuration: a file cannot have files in it. */
 const nowhere = "/dev/null/nowhere";

@@ -1,10 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
 import type { VirtualMachine } from "@azure/arm-compute";
 import type { Subnet } from "@azure/arm-network";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { account } from "../../arm/resources/ids";
 import { certificateIn } from "../../arm/rest/listener";
 import { serveRest } from "../../arm/rest/rest";
@@ -25,8 +22,7 @@ const group = "zoned";
 const location = "westeurope";
 const zones = ["1", "2", "3"];
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-certificate-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 /** A new Resource Manager, and Microsoft's clients of it. */
 async function withSdks(

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { ScheduledEvents } from "../../arm/scheduled-events";
 import { answerMetadata, type MachineMetadata } from "../../machines/qemu/network/metadata";
 
@@ -12,7 +11,7 @@ const machine: MachineMetadata = {
   ...{ mac: "00:0d:3a:01:02:03", compute: { name: "one" }, identities: [], inboundRules: [] },
 };
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-events-"));
+const folder = testFolder();
 const socketPath = join(folder, "metadata");
 let events: ScheduledEvents;
 const server = createServer(
@@ -21,10 +20,7 @@ const server = createServer(
 
 beforeAll(() => new Promise<void>((resolve) => server.listen(socketPath, resolve)));
 beforeEach(() => (events = new ScheduledEvents()));
-afterAll(() => {
-  server.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => void server.close());
 
 const version = "?api-version=2020-07-01";
 

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
 import { freePort, listen } from "../../../../tests/support/listen";
+import { testFolder } from "../../../../tests/support/test-folder";
 import { pulumi } from "../../../pulumi/pulumi";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
@@ -13,8 +13,7 @@ import { endDaemon, ensureDaemon, lockFile, recordFile } from "../../daemon/daem
 import { type LocalAzure, type LocalAzureOptions, startLocalAzure } from "../../daemon/local-azure";
 
 let state: string;
-beforeEach(() => (state = mkdtempSync(join(tmpdir(), "zoned-daemon-"))));
-afterEach(() => rmSync(state, { recursive: true }));
+beforeEach(() => (state = testFolder()));
 
 describe("a local Azure", () => {
   let other: Server;

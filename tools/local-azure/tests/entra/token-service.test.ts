@@ -1,10 +1,10 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { WorkloadIdentityCredential } from "@azure/identity";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { account } from "../../arm/resources/ids";
 import { certificateIn } from "../../arm/rest/listener";
 import { TokenService } from "../../entra";
@@ -56,7 +56,7 @@ let hidden: string | undefined;
 let ca: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-entra-"));
+  folder = testFolder();
   const { arm } = newArm();
   await arm.put(group, { location: "westeurope" });
   const { body } = await arm.put(identityId, { location: "westeurope" });
@@ -70,10 +70,7 @@ beforeAll(async () => {
   service = await new TokenService(arm, read).serve(0, certificate);
 });
 beforeEach(() => (hidden = undefined));
-afterAll(async () => {
-  await service.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => service.close());
 
 /** What Microsoft's credential gets, that knows what a pod knows. */
 async function login(

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 
 import { minors } from "../../../../components/versions";
+import { testFolder } from "../../../../tests/support/test-folder";
 import {
   controllerManager,
   diskDriver,
@@ -17,12 +17,9 @@ import { installOwnPrograms, ownProgramsIn, useOwnPrograms } from "../../machine
 let cache: string;
 let state: string;
 beforeEach(() => {
-  cache = mkdtempSync(join(tmpdir(), "zoned-programs-"));
-  state = mkdtempSync(join(tmpdir(), "zoned-state-"));
+  cache = testFolder();
+  state = testFolder();
   useOwnPrograms(state);
-});
-afterEach(() => {
-  for (const folder of [cache, state]) rmSync(folder, { recursive: true });
 });
 
 const placeOf = (tool: Tool): string => placesOf(tool, cache)[tool.name]!;

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
-import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { Supervisor } from "../../machines/supervisor";
 import { identityOf, isAlive, type ProcessIdentity } from "../../../shared/pids";
 
@@ -15,7 +15,7 @@ describe("Supervisor", () => {
   const logged: string[] = [];
 
   beforeEach(() => {
-    folder = fs.mkdtempSync(path.join(os.tmpdir(), "zoned-supervisor-"));
+    folder = testFolder();
     supervisor = new Supervisor(folder, (message) => void logged.push(message));
   });
 
@@ -23,7 +23,6 @@ describe("Supervisor", () => {
     await supervisor.stop("sleep");
     await supervisor.stop("short");
     supervisor.close();
-    fs.rmSync(folder, { recursive: true });
   });
 
   const pid = () => supervisor.status()[0]?.pid ?? 0;

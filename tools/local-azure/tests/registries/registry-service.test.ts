@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { registryLogin } from "../../../../components/kubeadm/registries";
 import { askCredentialProvider } from "../../../../tests/support/credential-provider";
+import { testFolder } from "../../../../tests/support/test-folder";
 import { ImageLayout, mediaTypes } from "../../../mirror/images/image-layout";
 import { account } from "../../arm/resources/ids";
 import { certificateIn, type Served } from "../../arm/rest/listener";
@@ -20,7 +20,7 @@ const roles = {
   LegacyRegistryPermissions: roleDefinition("7f951dda-4ed3-4680-a7ca-43fe172d538d"),
   AbacRepositoryPermissions: roleDefinition("b93aa761-3e63-49ed-ac28-beffa264f7ac"),
 };
-const folder = mkdtempSync(join(tmpdir(), "zoned-registries-"));
+const folder = testFolder();
 const assignment = `${registryId}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000005`;
 const { arm } = newArm();
 
@@ -50,7 +50,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
   await resourceManager.close();
-  rmSync(folder, { recursive: true });
 });
 
 const assign = async (mode: keyof typeof roles): Promise<void> => {

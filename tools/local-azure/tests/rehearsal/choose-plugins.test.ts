@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { arePluginsThere, choosePlugins, pluginsOf } from "../../rehearsal/choose-plugins";
 import { pluginTools, type Tool } from "../../../programs/tools";
 import { Progress } from "../../../shared/progress";
@@ -10,12 +10,9 @@ let state: string;
 let cache: string;
 let said: string;
 beforeEach(() => {
-  state = mkdtempSync(join(tmpdir(), "zoned-plugins-"));
-  cache = mkdtempSync(join(tmpdir(), "zoned-plugins-cache-"));
+  state = testFolder();
+  cache = testFolder();
   said = "";
-});
-afterEach(() => {
-  for (const folder of [state, cache]) rmSync(folder, { recursive: true });
 });
 
 /** The official plugins, on a machine that reaches no download. */

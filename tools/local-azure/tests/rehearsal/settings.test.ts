@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parse } from "yaml";
 
 import * as manifests from "../../../../components/add-ons/manifests/manifests";
+import { testFolder } from "../../../../tests/support/test-folder";
 import { Progress } from "../../../shared/progress";
 import { writeHostSettings } from "../../machines/local-machines";
 import { assumedSettings } from "../../rehearsal/assumed-settings";
@@ -18,12 +18,11 @@ const available = (all: boolean) => sources.mockResolvedValue({ all, message: ""
 let state: string;
 let said: string;
 beforeEach(() => {
-  state = mkdtempSync(join(tmpdir(), "zoned-settings-"));
+  state = testFolder();
   said = "";
   writeFileSync(join(state, "Pulumi.yaml"), "name: zoned\nruntime: nodejs\n");
   available(true);
 });
-afterEach(() => rmSync(state, { recursive: true }));
 
 describe("assumed settings", () => {
   const deciding = (settings: Record<string, unknown>) =>

@@ -2,28 +2,26 @@ import { spawnSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
 import { clearFolder, isOwn, rehearsalFolder, takeFolder } from "../../rehearsal/state-folder";
 import { checkout, loadTypeScript } from "../../../shared/checkout";
+import { testFolder } from "../../../../tests/support/test-folder";
 import { asRoot, itUnless } from "../../../../tests/support/unless";
 
 let folder: string;
 let state: string;
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "zoned-state-")));
+  folder = realpathSync(testFolder());
   state = join(folder, "a", "state ü x");
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const draft = `rehearsal.json.${"00000000-0000-0000-0000-000000000000"}`;
 

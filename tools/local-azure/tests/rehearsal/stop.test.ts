@@ -1,14 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Attachment } from "../../daemon/attachment";
@@ -19,18 +10,18 @@ import { checkout, loadTypeScript } from "../../../shared/checkout";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
 import { environmentOfRun } from "../../../pulumi/run-processes";
+import { testFolder } from "../../../../tests/support/test-folder";
 import { asRoot, describeUnless } from "../../../../tests/support/unless";
 
 let folder: string;
 let state: string;
 let said: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-stop-"));
+  folder = testFolder();
   state = join(folder, "state");
   takeFolder(state);
   said = "";
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const stopping = (discard = false) =>
   stop(

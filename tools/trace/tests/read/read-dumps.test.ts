@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../tests/support/test-folder";
 import { nodeDump, readDumps } from "../../read/read-dumps";
 
 const nat = "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j ACCEPT\nCOMMIT\n";
@@ -26,9 +26,8 @@ const files = (texts: Record<string, string>) =>
 describe("a folder", () => {
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "zoned-dumps-"));
+    folder = testFolder();
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
   const write = (name: string, text: string | Buffer): void =>
     writeFileSync(join(folder, name), text);
 
@@ -88,10 +87,9 @@ describe("a folder", () => {
 describe("what is no dump", () => {
   let folder: string;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "zoned-dumps-"));
+    folder = testFolder();
     writeFileSync(join(folder, "nat"), nat);
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   it.each([
     [

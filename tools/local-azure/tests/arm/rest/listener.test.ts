@@ -1,11 +1,9 @@
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { get as getSecure } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { certificateIn, serveBoth } from "../../../arm/rest/listener";
 import { metadataProxy } from "../../../arm/rest/metadata-proxy";
 import { serveRest } from "../../../arm/rest/rest";
@@ -13,8 +11,7 @@ import { claimsOf } from "../../../machines/identity-token";
 import { createResources, newArm } from "../../support/arm/fixture";
 import { group, valid } from "../../support/arm/valid-resources";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-listener-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 it("has a certificate for every name by which clients reach it, from one authority at every start", async () => {
   const [first, second] = [await certificateIn(folder), await certificateIn(folder)];

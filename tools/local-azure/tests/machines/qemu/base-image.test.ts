@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { lacking } from "../../../machines/qemu/image/base-image";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-mirror-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 const own = ["registry.k8s.io/kube-proxy:v2", "registry.k8s.io/pause:3"];
 const other = "registry.k8s.io/kube-proxy:v1";

@@ -1,16 +1,9 @@
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { getPriority, tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import type { VirtualMachine } from "../../../machines/machines";
 import { Guest } from "../../../machines/qemu/guest/guest";
 import type { Host } from "../../../machines/qemu/host";
@@ -58,13 +51,10 @@ let folder: string;
 let guest: Guest;
 let hasSnapshot: boolean;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-guest-"));
+  folder = testFolder();
   hasSnapshot = true;
 });
-afterEach(async () => {
-  await guest.remove();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => guest.remove());
 
 async function boot(where: Plug, image = vm.image): Promise<void> {
   const host: Host = {

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { tryLock } from "../../../../shared/lock";
 import { identityOf } from "../../../../shared/pids";
 import { Progress } from "../../../../shared/progress";
@@ -10,8 +10,7 @@ import { prepareHost, prepareMachines } from "../../../machines/qemu/prepare";
 import { takenMib } from "../../../machines/qemu/qemu";
 import { checkFits, mostCores, neededMib, outnumberHostCores } from "../../../machines/qemu/sizes";
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-host-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 afterEach(() => jest.restoreAllMocks());
 
 /** A QEMU that does this, on a device that is there. */

@@ -1,17 +1,9 @@
 import { execFileSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { seedFiles } from "../../../machines/qemu/guest/hardware";
 import { leadToResourceManager } from "../../../machines/qemu/guest/agent";
 import { late, waiting } from "../../../machines/qemu/image/debian";
@@ -41,12 +33,11 @@ const booted = (): string[] =>
   readFileSync(join(folder, "booted"), "utf8").trim().split("\n").filter(Boolean);
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "zoned-snapshots-"));
+  folder = testFolder();
   said = [];
   mkdirSync(cache());
   writeFileSync(join(folder, "booted"), "");
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const snapshots = (accelerator: "tcg" | "kvm" = "tcg"): Snapshots =>
   new Snapshots(
@@ -111,7 +102,7 @@ const programs = {
 };
 
 test("what goes on from a snapshot takes the clock, and the identity that Azure gave its machine", () => {
-  const root = mkdtempSync(join(tmpdir(), "zoned-itself-"));
+  const root = testFolder();
   for (const folder of ["bin", "seed", "etc", "run", "sys/class/dmi/id", "sys/class/rtc/rtc0"]) {
     mkdirSync(join(root, folder), { recursive: true });
   }
@@ -138,7 +129,6 @@ test("what goes on from a snapshot takes the clock, and the identity that Azure 
     "date --set=@1795370121",
     "systemctl restart systemd-journald.service",
   ]);
-  rmSync(root, { recursive: true });
 });
 
 test("a machine finds Resource Manager at its own loopback, on the host's port, and trusts its authority", async () => {

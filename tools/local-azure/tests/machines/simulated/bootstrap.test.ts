@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Payload } from "../../../../../components/machine/payload";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../../../components/token-issuer";
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { account, loginHost } from "../../../arm/resources/ids";
 import { authorityFile, certificateIn } from "../../../arm/rest/listener";
 import { serveApiProxy } from "../../../daemon/api-proxy";
@@ -53,7 +53,7 @@ it.each([
   ["address", { privateAddress: "172.16.3.4" }, /172\.16\.3\.4.*172\.16\.2\.4/],
   ["name", { name: "demo-workers-2" }, /demo-workers-2.*demo-workers-1/],
 ])("refuses a payload with another machine's %s", async (_, change, says) => {
-  const stateDir = mkdtempSync(join(tmpdir(), "zoned-bootstrap-"));
+  const stateDir = testFolder();
   const limits = { api: 100, ready: 100, peers: 100 };
   const options = { stateDir, limits, binaries: {} as Binaries, log: () => undefined };
   const machines = new SimulatedMachines(options);
@@ -74,7 +74,6 @@ it.each([
     ]);
   } finally {
     await machines.stop();
-    rmSync(stateDir, { recursive: true });
   }
 });
 
@@ -82,7 +81,7 @@ const issuer = "https://oidcabc.blob.core.windows.net/issuer";
 const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
 
 it("a simulated machine logs in by the key of service accounts, as somebody whom Entra was told of", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-login-"));
+  const folder = testFolder();
   const { privateKey, publicKey } = generateKeyPairSync("rsa", {
     modulusLength: 2048,
     publicKeyEncoding: { type: "spki", format: "pem" },
@@ -123,5 +122,4 @@ it("a simulated machine logs in by the key of service accounts, as somebody whom
   });
   await expect(refused).rejects.toThrow(/federated credentials.*AADSTS700213/);
   await Promise.all([proxy.close(), entra.close()]);
-  rmSync(folder, { recursive: true });
 });

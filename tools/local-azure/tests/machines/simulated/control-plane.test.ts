@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -16,6 +15,7 @@ import { processOf } from "../../../machines/simulated/control-plane/static-pods
 import { SimulatedMachines } from "../../../machines/simulated/simulated";
 import { certificateRequest, newPrivateKey, signed, signingKey } from "../../../x509";
 import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { built } from "../../../../../tests/support/tools";
 
 jest.setTimeout(180_000);
@@ -52,7 +52,7 @@ const bringing = (script: string, files: Payload["files"]): string => {
 };
 
 it("a kubelet proves itself by what its machine was given, which a real API server verifies, and by nothing else", async () => {
-  const stateDir = mkdtempSync(join(tmpdir(), "zoned-kubelets-"));
+  const stateDir = testFolder();
   const names = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
   const binaries = Object.fromEntries(
     [...names, "kubeadm", "kwok"].map((name) => [name, built(name)]),
@@ -96,7 +96,6 @@ it("a kubelet proves itself by what its machine was given, which a real API serv
     expect(await logs()).toContain("could not find the requested resource ( pods/log it)");
   } finally {
     await machines.stop();
-    rmSync(stateDir, { recursive: true, force: true });
   }
 });
 

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import type { Api, Body } from "../../../machines/simulated/api";
 import { PodProcesses } from "../../../machines/simulated/nodes/pod-processes";
 import { passesReadinessProbe } from "../../../machines/simulated/nodes/process-status";
@@ -23,7 +23,7 @@ let folder: string;
 let processes: PodProcesses;
 beforeEach(() => {
   [said, areThere, answers] = [[], true, true];
-  folder = mkdtempSync(join(tmpdir(), "zoned-processes-"));
+  folder = testFolder();
   const program = join(folder, "program");
   // Writes down its environment.
   const writes = `env >"${folder}/env"; mv "${folder}/env" "${folder}/ran"`;
@@ -45,7 +45,6 @@ beforeEach(() => {
 afterEach(async () => {
   await processes.pause();
   processes.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** A pod with these containers, each of the image of its name. */

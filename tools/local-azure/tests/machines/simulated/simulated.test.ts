@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
-import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -24,6 +23,7 @@ import {
   scriptOf,
   vmOf,
 } from "../../support/simulated/fixture";
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { describeUnless } from "../../../../../tests/support/unless";
 
 /** A folder with etcd, kubeadm, kwok and the control plane's components. */
@@ -48,7 +48,7 @@ const missing = folder ? undefined : "ZONED_BINARIES names no folder";
 
 describeUnless(missing)("simulated machines on real components", () => {
   jest.setTimeout(5 * minutes);
-  const stateDir = path.join(os.tmpdir(), `zoned-machines-${process.pid}`);
+  const stateDir = testFolder();
   const logged: string[] = [];
   const log = (message: string) => void logged.push(message);
   const machines = new SimulatedMachines({ stateDir, binaries, log, limits });
@@ -91,15 +91,11 @@ describeUnless(missing)("simulated machines on real components", () => {
     machines.status().flatMap(({ processes }) => processes.flatMap(({ pid }) => pid ?? []));
 
   beforeAll(async () => {
-    fs.mkdirSync(stateDir, { mode: 0o700 });
     fixture = await newFixture(apiName);
     initialControlPlane = cp[0].vmId;
   });
 
-  afterAll(async () => {
-    await machines.stop();
-    fs.rmSync(stateDir, { recursive: true, force: true });
-  });
+  afterAll(() => machines.stop());
 
   it("brings back what a killed daemon had initialized, without a second copy of anything", async () => {
     const task = path.join(stateDir, "task.json");

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 
 import type { TokenCredential } from "@azure/core-auth";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { wallClock } from "../../../arm/durations";
 import { certificateIn } from "../../../arm/rest/listener";
 import { BlobService } from "../../../blobs/blob-service";
@@ -19,8 +19,7 @@ const contributor = roleDefinition("ba92f5b4-2d11-453d-a403-e96b0029c9fe");
 const assignmentAt = (scope: string): string =>
   `${scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000005`;
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-blobs-"));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder();
 
 interface Downloaded {
   readonly content: Buffer;
@@ -53,7 +52,7 @@ export async function withBlobs<T>(
     ) => Promise<unknown>;
     readonly download: (name: string) => Promise<Downloaded>;
   }) => Promise<T>,
-  stateFolder = mkdtempSync(join(folder, "state-")),
+  stateFolder = testFolder(),
 ): Promise<T> {
   const store = new BlobStore(join(stateFolder, "blobs"), () => wallClock.now());
   const { arm } = newArm({

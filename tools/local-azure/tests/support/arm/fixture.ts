@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import { ResourceManager, ResourceManagerArgs } from "../../../arm/resource-manager";
 import { Clock } from "../../../arm/durations";
 import { issueToken } from "../../../machines/identity-token";
@@ -89,12 +88,8 @@ export class ManualClock implements Clock {
   }
 }
 
-const folders: string[] = [];
-afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
-
 export function newArm(more: Partial<ResourceManagerArgs> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "zoned-arm-"));
-  folders.push(folder);
+  const folder = testFolder();
   const machines = new RecordingMachines();
   const args = {
     stateFile: join(folder, "resources.json"),

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { testFolder } from "../../../../../tests/support/test-folder";
 import type { Qemu } from "../../../machines/qemu/hypervisor";
 import { Namespaces } from "../../../machines/qemu/network/namespaces";
 import type { VirtualNetwork } from "../../../machines/qemu/network/network-view";
@@ -41,7 +41,7 @@ export function standIn(folder: string, program: string): Qemu {
 
 /** A virtual network with the kernel's own packets, and namespaces in place of virtual machines. */
 export class MachinesInNetwork {
-  private readonly state = mkdtempSync(join(tmpdir(), "zoned-network-"));
+  private readonly state = testFolder();
   readonly namespaces = new Namespaces(this.state);
   private readonly servers: ChildProcess[] = [];
 
@@ -101,7 +101,6 @@ require("node:http")
   async remove(): Promise<void> {
     this.servers.forEach((server) => server.kill("SIGKILL"));
     await this.namespaces.remove(await this.namespaces.existing());
-    rmSync(this.state, { recursive: true });
   }
 
   private machine = (address: string): string =>

@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { registryLogin } from "../../../../../../components/kubeadm/registries";
 import { pluginApi } from "../../../../../../tests/support/credential-provider";
+import { testFolder } from "../../../../../../tests/support/test-folder";
 import { credentialProvider } from "../../../../../programs/controllers";
 import { placesOf } from "../../../../../programs/installs";
 import { account } from "../../../../arm/resources/ids";
@@ -23,7 +23,7 @@ import { MachinesInNetwork } from "../../../support/qemu/fixture";
 
 jest.setTimeout(300_000);
 
-const state = mkdtempSync(join(tmpdir(), "zoned-fabric-"));
+const state = testFolder();
 const world = new MachinesInNetwork();
 const { arm } = newArm();
 const identityId = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets`;
@@ -69,7 +69,6 @@ afterAll(async () => {
   await fabric.stop({ remove: false });
   await world.remove();
   await Promise.all(services.map((service) => service.close()));
-  rmSync(state, { recursive: true });
 });
 
 /** What a script says on the machine, which has Azure's name server and no proxy. */

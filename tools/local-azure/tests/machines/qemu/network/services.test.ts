@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
+import { testFolder } from "../../../../../../tests/support/test-folder";
 import { authorityIn } from "../../../../authority";
 import { answer } from "../../../../machines/qemu/network/network-process";
 import {
@@ -16,7 +16,7 @@ import {
 
 const curl = (words: string[]) => promisify(execFile)("curl", words);
 
-const folder = mkdtempSync(join(tmpdir(), "zoned-firewall-"));
+const folder = testFolder();
 const passages: Passage[] = [];
 const mirror = createServer(({ url, headers }, response) =>
   response.end(`mirror ${url} ${headers["proxy-authorization"] ?? "knows no login"}`),
@@ -39,7 +39,6 @@ afterAll(() => {
     server.close();
     server.closeAllConnections();
   }
-  rmSync(folder, { recursive: true });
 });
 beforeEach(() => passages.splice(0));
 

@@ -1,5 +1,4 @@
 import * as fs from "node:fs";
-import * as os from "node:os";
 import * as path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -19,11 +18,11 @@ import { nodeManager } from "../../../../../programs/controllers";
 import { compute, network, valid, withChange } from "../../../support/arm/valid-resources";
 import { Recorder } from "../../../../../../tests/support/record";
 import { validSettings } from "../../../../../../tests/support/sample";
+import { testFolder } from "../../../../../../tests/support/test-folder";
 import { firstBoot, newFixture, scriptOf } from "../../../support/simulated/fixture";
 import { describeUnless } from "../../../../../../tests/support/unless";
 
-const state = fs.mkdtempSync(path.join(os.tmpdir(), "zoned-node-manager-"));
-afterAll(() => fs.rmSync(state, { recursive: true, force: true }));
+const state = testFolder();
 
 const binaries = process.env.ZONED_BINARIES;
 const obstacle = binaries === undefined ? "ZONED_BINARIES names no folder" : undefined;
@@ -115,9 +114,7 @@ describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, 
     const { exitCode, stderr } = await azure.machines.runScript(first, script);
     if (exitCode !== 0) throw new Error(stderr);
   });
-  afterAll(async () => {
-    await azure?.stop();
-  });
+  afterAll(() => azure?.stop());
 
   it("initializes a Node in place of its pod, and as the simulated one does", async () => {
     const of = (name: string) => admin().get(`/api/v1/nodes/${name}`);
