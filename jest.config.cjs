@@ -7,6 +7,4 @@ module.exports = {
   // Jest would leave a core to others; but much of a test's time goes by in the processes that it
   // awaits.
   maxWorkers: "100%",
-  // No claim is about time; a busy machine needs longer than the five seconds that are usual.
-  testTimeout: 120_000,
 };

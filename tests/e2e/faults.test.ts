@@ -4,8 +4,6 @@ import { firstUp as whole, small } from "../../tools/lab/faults/cases/scenarios"
 import { conclude } from "../../tools/lab/faults/trial";
 import { testFolder } from "../support/test-folder";
 
-jest.setTimeout(600_000);
-
 const firstUp = { ...whole, settings: small };
 
 const ofAzure = (method: string, type: string, stage: Kill["at"]["stage"]): Kill["at"] => ({

@@ -12,8 +12,6 @@ import { Progress } from "../../tools/shared/progress";
 import { succeeded } from "../../tools/lab/local-cloud";
 import { testFolder } from "../support/test-folder";
 
-jest.setTimeout(300_000);
-
 let state: string;
 let folder: string;
 beforeEach(() => {

@@ -8,8 +8,6 @@ import {
   unchanged,
 } from "../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const assignment = (name: string) =>
   `${subscriptionPath}/providers/Microsoft.Authorization/policyAssignments/${name}`;
 

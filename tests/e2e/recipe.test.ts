@@ -34,8 +34,6 @@ interface StorageClass {
   provisioner: string;
 }
 
-jest.setTimeout(600_000);
-
 /** One life of the recipe's own cluster; each test goes on where the one before it ended. */
 describe("the recipe's cluster on the local Azure", () => {
   let cloud: LocalCloud;

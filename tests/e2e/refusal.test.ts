@@ -9,8 +9,6 @@ import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "../../tools/lab/local-cloud";
 
-jest.setTimeout(300_000);
-
 let cloud: LocalCloud;
 beforeAll(async () => {
   cloud = await LocalCloud.start("local");

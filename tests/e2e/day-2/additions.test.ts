@@ -8,8 +8,6 @@ import {
   succeeded,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const location = "southeastasia";
 const group = "zoned-local";
 /** Where others have what they refer to. */

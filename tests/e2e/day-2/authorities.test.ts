@@ -1,8 +1,6 @@
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import { asPlanned, LocalCloud, unchanged, fewAddOns } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const settings = {
   ...fewAddOns,
   controlPlaneCount: 3,

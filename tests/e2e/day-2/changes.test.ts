@@ -10,8 +10,6 @@ import {
   fewAddOns as small,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 /** The minor that an upgrade comes from. */
 const older = { ...small, kubernetesVersion: previousMinor.version };
 const pool = { name: "workers", count: 2, size: "Standard_B2as_v2" };

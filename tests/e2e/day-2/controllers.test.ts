@@ -10,8 +10,6 @@ import { built, run } from "../../support/tools";
 import { itUnless } from "../../support/unless";
 import { npm } from "../npm";
 
-jest.setTimeout(900_000);
-
 interface Node {
   metadata: { name: string; labels: Record<string, string> };
   status: { addresses: { type: string; address: string }[] };

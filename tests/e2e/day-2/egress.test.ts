@@ -5,8 +5,6 @@ import { Network } from "../../../components/network";
 import { validSettings } from "../../support/sample";
 import { LocalCloud } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(300_000);
-
 type Egress = typeof validSettings.egress;
 
 /** A cluster's network alone, whose egress changes. */

@@ -13,8 +13,6 @@ import {
 } from "../../../tools/lab/local-cloud";
 import { useOwnPrograms } from "../../../tools/local-azure/machines/own-programs";
 
-jest.setTimeout(900_000);
-
 const location = "southeastasia";
 /** Where others have what the cluster uses. */
 const theirs = "theirs";

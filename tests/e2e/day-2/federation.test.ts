@@ -17,8 +17,6 @@ import { useOwnPrograms } from "../../../tools/local-azure/machines/own-programs
 import { checkout } from "../../../tools/shared/checkout";
 import { typedIn } from "../../support/page";
 
-jest.setTimeout(900_000);
-
 const settings = {
   ...fewAddOns,
   cloudProvider: true,

@@ -10,8 +10,6 @@ import { ownPulumi } from "../../../tools/recover/own-pulumi";
 import { checkout } from "../../../tools/shared/checkout";
 import { Progress } from "../../../tools/shared/progress";
 
-jest.setTimeout(900_000);
-
 const settings = { ...fewAddOns, workerPools: [{ name: "workers", count: 1 }] };
 const own = "zoned-local-image-gallery";
 

@@ -14,8 +14,6 @@ import {
 import { checkout } from "../../../tools/shared/checkout";
 import { typedIn } from "../../support/page";
 
-jest.setTimeout(900_000);
-
 const inNetwork = (path: string) =>
   `${subscriptionPath}/resourceGroups/network/providers/Microsoft.Network/${path}`;
 const subnet = (name: string) => inNetwork(`virtualNetworks/spoke/subnets/${name}`);

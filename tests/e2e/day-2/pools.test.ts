@@ -8,8 +8,6 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const arm = { name: "arm", count: 1, size: "Standard_D2ps_v6", osDiskSizeGb: 128, maxPods: 30 };
 const batch = {
   name: "batch",

@@ -10,8 +10,6 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 interface Exported {
   deployment: { resources: { type: string; inputs?: Record<string, any> }[] };
 }

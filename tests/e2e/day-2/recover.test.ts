@@ -27,8 +27,6 @@ import { listen } from "../../support/listen";
 import { testFolder } from "../../support/test-folder";
 import { refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 /** Nothing but Azure's resources is of interest here, so the add-ons are the smallest. */
 const small = { cni: "flannel", diskDriver: false, storageClasses: false };
 

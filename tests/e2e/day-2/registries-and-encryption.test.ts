@@ -9,8 +9,6 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const location = "southeastasia";
 /** Where others keep images and keys. */
 const theirs = "theirs";

@@ -2,8 +2,6 @@ import { readFileSync } from "node:fs";
 
 import { asPlanned, hasManifests, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 /** A proxy that nobody asks: simulated machines fetch nothing. */
 const proxyWith = (password: string) => `http://me:${password}@proxy.example:3128`;
 

@@ -5,8 +5,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ageServiceAccountKey } from "../../../tools/lab/aged-service-account-key";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const settings = {
   ...fewAddOns,
   controlPlaneCount: 3,

@@ -8,8 +8,6 @@ import {
   fewAddOns as small,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 const pool = { name: "workers", count: 2, size: "Standard_D2s_v5" };
 const changed = {
   ...small,

@@ -8,8 +8,6 @@ import {
   succeeded,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 /** Nothing but the machines is of interest here, so the add-ons are the smallest. */
 const small = { cni: "flannel", cloudProvider: false, diskDriver: false, storageClasses: false };
 const otherImage = { ...small, imageVersion: "24.04.202608110" };

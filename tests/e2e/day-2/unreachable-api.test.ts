@@ -6,8 +6,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { apiNameIn } from "../../../tools/local-azure/rehearsal/cluster-view";
 import { LocalCloud, refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(600_000);
-
 interface Exported {
   deployment: {
     resources: {

@@ -9,8 +9,6 @@ import {
   unchanged,
 } from "../../../tools/lab/local-cloud";
 
-jest.setTimeout(900_000);
-
 const location = "southeastasia";
 const shop = `${subscriptionPath}/resourceGroups/shop`;
 const identityId = `${shop}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/billing`;

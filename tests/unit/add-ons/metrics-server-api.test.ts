@@ -19,8 +19,6 @@ import { built, output, run } from "../../support/tools";
 import { describeUnless } from "../../support/unless";
 import { until } from "../../support/until";
 
-jest.setTimeout(300_000);
-
 /** Of this host, since an API server sends nobody to the loopback. */
 const address = Object.values(networkInterfaces())
   .flat()

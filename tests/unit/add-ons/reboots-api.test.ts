@@ -6,8 +6,6 @@ import { kindOf } from "../../../tools/local-azure/plugins/kubernetes/objects";
 import { startApiServer } from "../../support/api-server";
 import { Recorder } from "../../support/record";
 
-jest.setTimeout(300_000);
-
 const system = "/api/v1/namespaces/kube-system";
 const daemonSets = "/apis/apps/v1/namespaces/kube-system/daemonsets";
 const lock = "weave.works/kured-node-lock";

@@ -17,8 +17,6 @@ import { startApiServer } from "../../support/api-server";
 import { built, output } from "../../support/tools";
 import { until } from "../../support/until";
 
-jest.setTimeout(300_000);
-
 const issuer = tokenIssuerOf(
   { clusterName: "zoned-dev", resourceManagerEndpoint: "https://management.azure.com" },
   "5ca1ab1e-0000-4000-8000-000000000001",

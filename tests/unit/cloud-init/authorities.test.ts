@@ -21,8 +21,6 @@ import {
 import { built } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
-jest.setTimeout(300_000);
-
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const name = "demo-cp-1";
 const rbac = "rbac.authorization.k8s.io";

@@ -7,8 +7,6 @@ import { bootstrap, machineIn, worker } from "../../support/bootstrapped-machine
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 
-jest.setTimeout(60_000);
-
 const program = "azure-acr-credential-provider";
 const plugin = "/opt/zoned/credential-providers/acr-credential-provider";
 

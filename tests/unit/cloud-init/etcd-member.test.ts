@@ -9,8 +9,6 @@ import { freePort } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
 import { built, output } from "../../support/tools";
 
-jest.setTimeout(60_000);
-
 const [initialControlPlane, joiner] = machinesOf(validSettings) as [
   ReturnType<typeof machinesOf>[number],
   ReturnType<typeof machinesOf>[number],

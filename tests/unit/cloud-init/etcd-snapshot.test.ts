@@ -16,8 +16,6 @@ import { validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { built, installed, output } from "../../support/tools";
 
-jest.setTimeout(120_000);
-
 const script = "/opt/zoned/etcd-snapshot.sh";
 const name = /^\d{8}T\d{6}Z-\d+\.db$/;
 const folder = "/var/lib/zoned/snapshots";

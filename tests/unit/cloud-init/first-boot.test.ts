@@ -18,8 +18,6 @@ import { specOf, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { installed, Outcome, output } from "../../support/tools";
 
-jest.setTimeout(60_000);
-
 const archiveOf = (program: string) => {
   const folder = testFolder();
   mkdirSync(join(folder, "cri-dockerd"));

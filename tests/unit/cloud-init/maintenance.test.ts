@@ -2,8 +2,6 @@ import { eventCordon, repairsWait } from "../../../components/cluster/turns";
 import { bootstrapText } from "../../../components/machine/payload";
 import { FakeMachine } from "../../support/fake-machine";
 
-jest.setTimeout(300_000);
-
 const name = "zoned-test-cp-2";
 const id = "602D9444-D2CD-49C7-8624-8643E7171297";
 const minutes = 60_000;

@@ -10,8 +10,6 @@ import { listen } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, Outcome, run } from "../../support/tools";
 
-jest.setTimeout(120_000);
-
 const password = "p:ss/w%rd";
 const login = `me%40firm.example:${encodeURIComponent(password)}`;
 const header = `Basic ${Buffer.from(`me@firm.example:${password}`).toString("base64")}`;

@@ -21,8 +21,6 @@ import { testFolder } from "../../support/test-folder";
 import { built, installed, type Outcome } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
-jest.setTimeout(120_000);
-
 const [controlPlane] = machinesOf(validSettings);
 const { name } = controlPlane!;
 const peer = "zoned-test-cp-2";

@@ -17,8 +17,6 @@ import { FakeMachine } from "../../support/fake-machine";
 import { freePort, listen } from "../../support/listen";
 import { installed } from "../../support/tools";
 
-jest.setTimeout(300_000);
-
 const name = "zoned-test-cp-1";
 const sick = "zoned-test-workers-1";
 const idOf = (machine: string) =>

@@ -25,8 +25,6 @@ import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 
-jest.setTimeout(300_000);
-
 const encryptionSecret = "a key in the stack's state";
 const namespace = "/api/v1/namespaces/default/secrets";
 

@@ -23,8 +23,6 @@ import { freePort } from "../../support/listen";
 import { built, output } from "../../support/tools";
 import { until } from "../../support/until";
 
-jest.setTimeout(300_000);
-
 const accounts = "/api/v1/namespaces/default/serviceaccounts";
 const secrets = "/api/v1/namespaces/default/secrets";
 

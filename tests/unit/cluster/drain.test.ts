@@ -5,8 +5,6 @@ import { KubernetesApi, NoAnswer } from "../../../components/cluster/kubernetes-
 import { drain, retryTransient, uncordon } from "../../../components/cluster/drain";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 
-jest.setTimeout(60_000);
-
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
 jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) as never);

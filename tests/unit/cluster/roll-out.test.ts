@@ -230,7 +230,7 @@ it("goes on for as many machines as there are, as long as one more pod is there 
   daemonSet = [1, 0, 1, 0, 1].map((updated) => steps[updated]!);
   await expect(wait(3000)).rejects.toThrow("stood still");
   expect(daemonSet.length).toBeGreaterThan(1);
-}, 30_000);
+});
 
 it("takes the pods of before a change for no progress: it replaces them one by one", async () => {
   generation = 2;
@@ -242,4 +242,4 @@ it("takes the pods of before a change for no progress: it replaces them one by o
   await wait(3000);
 
   expect(daemonSet).toHaveLength(1);
-}, 30_000);
+});

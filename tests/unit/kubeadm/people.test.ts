@@ -32,8 +32,6 @@ import { testFolder } from "../../support/test-folder";
 import { startIssuer } from "../../support/token-issuer";
 import { until } from "../../support/until";
 
-jest.setTimeout(180_000);
-
 const nodes = "/api/v1/nodes";
 const admins = randomUUID();
 const none: Entra = {

@@ -120,8 +120,6 @@ describe("registry credentials", () => {
 });
 
 describe("registry login", () => {
-  jest.setTimeout(60_000);
-
   const tenantId = "11111111-2222-4333-8444-555555555555";
   const kubelets = "20000000-0000-4000-8000-00000000c11e";
   /** As Azure calls one whose name may be used again by somebody else (its label's scope). */

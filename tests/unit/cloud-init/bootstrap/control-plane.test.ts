@@ -22,8 +22,6 @@ import {
 import { FakeMachine } from "../../../support/fake-machine";
 import { Outcome } from "../../../support/tools";
 
-jest.setTimeout(120_000);
-
 const membersOf = (machine: FakeMachine) => JSON.parse(machine.read("/members")).members;
 
 describe("the initial control plane, where no API answers", () => {

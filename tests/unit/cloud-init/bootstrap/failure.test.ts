@@ -14,8 +14,6 @@ import {
   World,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(120_000);
-
 describe("a failure", () => {
   /** An initial control plane whose kubeadm does this when it initializes. */
   const initializing = (does: string) => {

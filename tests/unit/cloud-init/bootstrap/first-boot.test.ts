@@ -6,8 +6,6 @@ import {
   worker,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(120_000);
-
 describe("the first boot", () => {
   const done = "/var/lib/zoned/first-boot.done";
   const failed = "/var/lib/zoned/first-boot.failed";

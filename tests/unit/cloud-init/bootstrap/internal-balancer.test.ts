@@ -9,8 +9,6 @@ import {
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
-jest.setTimeout(120_000);
-
 describe("a control plane behind an internal balancer, which sends nothing back to its sender", () => {
   const behind = { ...controlPlane, isApiPrivate: true };
   const pod = (name: string, more: object) => ({

@@ -9,8 +9,6 @@ import {
   script,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(120_000);
-
 describe("a control plane that has joined", () => {
   let machine: FakeMachine;
   beforeAll(async () => {

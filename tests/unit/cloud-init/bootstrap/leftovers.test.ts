@@ -13,8 +13,6 @@ import {
 } from "../../../support/bootstrapped-machine";
 import type { FakeMachine } from "../../../support/fake-machine";
 
-jest.setTimeout(120_000);
-
 describe("a bootstrap step", () => {
   let machine: FakeMachine;
   beforeAll(async () => {

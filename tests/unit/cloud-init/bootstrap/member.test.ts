@@ -15,8 +15,6 @@ import {
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
-jest.setTimeout(120_000);
-
 /** Every file below a folder with what is in it. */
 const contents = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -18,8 +18,6 @@ import {
   World,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(120_000);
-
 describe("the other control planes", () => {
   const third: Member = {
     ID: "3",

@@ -8,8 +8,6 @@ import {
   worker,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(60_000);
-
 const path = "/var/lib/kubelet/config.json";
 
 const pullingBy = (password: string): Payload => ({

@@ -10,8 +10,6 @@ import {
   worker,
 } from "../../../support/bootstrapped-machine";
 
-jest.setTimeout(120_000);
-
 describe("secrets", () => {
   it("that came with a step are gone from its script when it has failed", async () => {
     const machine = machineIn();

@@ -14,8 +14,6 @@ import {
 import { FakeMachine } from "../../../support/fake-machine";
 import { Outcome } from "../../../support/tools";
 
-jest.setTimeout(120_000);
-
 describe("a snapshot of etcd", () => {
   /** Writes down what it is asked for; a restored etcd has its data in its folder. */
   const snapshotScript = `#!/bin/bash

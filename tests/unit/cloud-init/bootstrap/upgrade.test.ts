@@ -23,8 +23,6 @@ import {
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
-jest.setTimeout(120_000);
-
 describe("an upgrade", () => {
   const next = { kubernetesVersion: "9.9.10", configuration: "later" };
 

@@ -12,8 +12,6 @@ import {
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
-jest.setTimeout(120_000);
-
 describe("a worker", () => {
   const workerIn = (world: Partial<World> = {}) => machineIn(world, worker);
   const reserved = "/etc/zoned/patches/kubeletconfiguration!reserved.json";

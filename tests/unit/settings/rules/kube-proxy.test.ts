@@ -44,4 +44,4 @@ it("takes what the real kube-proxy takes, and refuses what it ends at", async ()
     ...startings.map(([mode, value]) => ({ mode, value, starts: true, isTaken: true })),
     ...endings.map(([mode, value]) => ({ mode, value, starts: false, isTaken: false })),
   ]);
-}, 300_000);
+});

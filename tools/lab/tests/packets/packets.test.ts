@@ -134,7 +134,7 @@ if (reason !== undefined) process.stderr.write(`No packets are sent: ${reason}.\
           signal,
         },
       );
-    }, 180_000);
+    });
 
     describe.each(modes)("%s", (mode) => {
       let node: NodeDump;

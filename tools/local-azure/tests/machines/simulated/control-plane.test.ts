@@ -18,8 +18,6 @@ import { type Fixture, newFixture, scriptOf, vmOf } from "../../support/simulate
 import { testFolder } from "../../../../../tests/support/test-folder";
 import { built } from "../../../../../tests/support/tools";
 
-jest.setTimeout(180_000);
-
 const apiName = "kubelets.westeurope.cloudapp.azure.com";
 const vm = vmOf("demo-cp-1", "1", "172.16.1.4");
 

@@ -47,7 +47,6 @@ const limits = { api: 2 * minutes, ready: 2 * minutes, peers: 2 * minutes };
 const missing = folder ? undefined : "ZONED_BINARIES names no folder";
 
 describeUnless(missing)("simulated machines on real components", () => {
-  jest.setTimeout(5 * minutes);
   const stateDir = testFolder();
   const logged: string[] = [];
   const log = (message: string) => void logged.push(message);

@@ -2,8 +2,6 @@ import { operatorAddress } from "../../../../machines/qemu/network/namespaces";
 import type { VirtualNetwork } from "../../../../machines/qemu/network/network-view";
 import { MachinesInNetwork } from "../../../support/qemu/fixture";
 
-jest.setTimeout(120_000);
-
 describe("a floating address", () => {
   const service = "203.0.113.7";
   const machines = ["172.16.1.16", "172.16.1.17"];

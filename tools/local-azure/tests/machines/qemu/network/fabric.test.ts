@@ -21,8 +21,6 @@ import { createResources, newArm } from "../../../support/arm/fixture";
 import { group, roleDefinition, valid } from "../../../support/arm/valid-resources";
 import { MachinesInNetwork } from "../../../support/qemu/fixture";
 
-jest.setTimeout(300_000);
-
 const state = testFolder();
 const world = new MachinesInNetwork();
 const { arm } = newArm();
