@@ -41,24 +41,19 @@ export async function askCredentialProvider({ image, login, machine, port, ca }:
     socket.on("error", () => onward.destroy()).pipe(onward);
   });
   const address = `http://127.0.0.1:${await listen(proxy)}`;
-  try {
-    const [file, authority] = [join(folder, "registries.json"), join(folder, "ca.pem")];
-    writeFileSync(file, login);
-    writeFileSync(authority, ca);
-    // The metadata service, too, is behind it here: its address is no other machine's.
-    const env = { HTTP_PROXY: address, HTTPS_PROXY: address, SSL_CERT_FILE: authority };
-    const program = placesOf(credentialProvider)["acr-credential-provider"]!;
-    const child = spawn(program, [file], { env });
-    const kind = "CredentialProviderRequest";
-    child.stdin.end(JSON.stringify({ apiVersion: pluginApi, kind, image }));
-    const [stdout, stderr, code] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      new Promise((resolve) => child.on("close", resolve)),
-    ]);
-    return { stdout, stderr, code, asked };
-  } finally {
-    proxy.close();
-    proxy.closeAllConnections();
-  }
+  const [file, authority] = [join(folder, "registries.json"), join(folder, "ca.pem")];
+  writeFileSync(file, login);
+  writeFileSync(authority, ca);
+  // The metadata service, too, is behind it here: its address is no other machine's.
+  const env = { HTTP_PROXY: address, HTTPS_PROXY: address, SSL_CERT_FILE: authority };
+  const program = placesOf(credentialProvider)["acr-credential-provider"]!;
+  const child = spawn(program, [file], { env });
+  const kind = "CredentialProviderRequest";
+  child.stdin.end(JSON.stringify({ apiVersion: pluginApi, kind, image }));
+  const [stdout, stderr, code] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise((resolve) => child.on("close", resolve)),
+  ]);
+  return { stdout, stderr, code, asked };
 }

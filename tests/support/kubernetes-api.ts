@@ -13,12 +13,11 @@ export async function serveKubernetesApi(answer: RequestListener, validHours?: n
   const { key, cert } = await serverCertificate("localhost", "the-administrator", validHours);
   const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
   const server = createServer(tls, answer);
-  const kubeconfig = renderKubeconfig({
+  return renderKubeconfig({
     clusterName: "zoned-test",
     server: `https://localhost:${await listen(server)}`,
     caCert: cert,
     clientCert: cert,
     clientKey: key,
   });
-  return { kubeconfig, close: () => void server.close() };
 }

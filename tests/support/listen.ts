@@ -1,10 +1,32 @@
+import {
+  createServer as createHttpServer,
+  type RequestListener,
+  type Server as HttpServer,
+} from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 
-/** Has a server listen on this machine; returns its port, which was free. */
+const servers: Server[] = [];
+
+afterAll(() => {
+  for (const server of servers) {
+    server.close();
+    (server as Partial<HttpServer>).closeAllConnections?.();
+  }
+});
+
+/**
+ * Has a server listen on this machine until the test file has ended; returns its port, which was
+ * free.
+ */
 export async function listen(server: Server): Promise<number> {
+  servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return (server.address() as AddressInfo).port;
 }
+
+/** Answers by HTTP on this machine until the test file has ended; returns where. */
+export const serve = async (answer: RequestListener): Promise<string> =>
+  `http://127.0.0.1:${await listen(createHttpServer(answer))}`;
 
 /** A port on which nothing listens. */
 export async function freePort(): Promise<number> {

@@ -1,4 +1,3 @@
-import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 
 import * as pulumi from "@pulumi/pulumi";
@@ -9,7 +8,7 @@ import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import type { ResourceManager } from "../../tools/local-azure/arm/resource-manager";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
-import { listen } from "./listen";
+import { serve } from "./listen";
 import { Recorded, Recorder, valueOf } from "./record";
 import { access, settingsWith, stackValues, Values } from "./stack";
 
@@ -134,7 +133,7 @@ async function around<T>(
   }
   await makeEncryption(arm, values);
   const rest = await serveRest(arm, 0);
-  const azure = createServer(async (request, response) => {
+  const azure = await serve(async (request, response) => {
     const { url = "", method, headers } = request;
     const { pathname } = new URL(url, "http://localhost");
     const isOfCluster =
@@ -172,14 +171,12 @@ async function around<T>(
     clusterName: "zoned-test",
     cni: "flannel",
     diskDriver: false,
-    resourceManagerEndpoint: `http://127.0.0.1:${await listen(azure)}`,
+    resourceManagerEndpoint: azure,
     ...values,
   });
   try {
     return await work(recorder);
   } finally {
-    azure.closeAllConnections();
-    azure.close();
     await rest.close();
   }
 }

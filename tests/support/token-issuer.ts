@@ -55,11 +55,5 @@ export async function startIssuer(hostname: string) {
       signed(keys.privateKey, { iat: now(), nbf: now(), exp: now() + 3600, ...claims }),
     strangersToken: (claims: object): string =>
       signed(strangers.privateKey, { iat: now(), exp: now() + 3600, ...claims }),
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-      proxy.closeAllConnections();
-      proxy.close();
-    },
   };
 }

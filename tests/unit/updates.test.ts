@@ -35,13 +35,12 @@ const unasked = { restoreFrom: "", skipHealthCheckUntil: compactTime(Date.now() 
 /** The stack after an update, and after one with an encryption of the operator's own. */
 let after: Update;
 let afterOwn: Update;
-let api: Awaited<ReturnType<typeof serveKubernetesApi>>;
+let kubeconfig: string;
 beforeAll(async () => {
   after = await update(ours, { ...nothing, withoutDisks: /_ZRS$/ });
   afterOwn = await update({ ...common, ...ownEncryption });
-  api = await serveKubernetesApi((_, response) => response.end('{"items":[]}'));
+  kubeconfig = await serveKubernetesApi((_, response) => response.end('{"items":[]}'));
 });
-afterAll(() => api.close());
 
 /** Outputs without what is at this path, in which * is any name. */
 const without = (
@@ -280,7 +279,7 @@ describe("the order in which control planes are touched", () => {
 /** With the API of a cluster in which there is no Node. */
 const withApi = (): Before => ({
   ...after,
-  outputs: { ...after.outputs, kubeconfig: api.kubeconfig },
+  outputs: { ...after.outputs, kubeconfig },
 });
 
 it("asks whether control planes that go have joined, once those are known to be well that stay", async () => {
@@ -301,7 +300,6 @@ it("asks the living API through apiProxy", async () => {
 
   await planned({ ...ours, apiProxy }, withApi());
 
-  proxy.close();
   expect(asked[0]).toMatch(/^localhost:\d+$/);
 });
 

@@ -1,11 +1,9 @@
-import { createServer } from "node:http";
-
 import type { AzureConnection } from "../../../components/azure/connection";
 import { getExistingIdentity } from "../../../components/azure/existing-identity";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { tokenIssuerOf } from "../../../components/token-issuer";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { subscriptionId, validSettings } from "../../support/sample";
 
 const identityId = `/subscriptions/${subscriptionId}/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
@@ -30,7 +28,7 @@ async function answered<T extends object>(
   get: (connection: AzureConnection) => Promise<T>,
 ) {
   const asked: string[] = [];
-  const server = createServer(({ url = "" }, response) => {
+  const azure = await serve(({ url = "" }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     asked.push(pathname);
     const isPermissions = pathname.endsWith("/permissions");
@@ -45,15 +43,10 @@ async function answered<T extends object>(
     else if (body === undefined) refuse(404, "ResourceNotFound");
     else response.writeHead(200).end(JSON.stringify(body));
   });
-  const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
-  try {
-    // Who deploys may have written it so.
-    const connection = { arm, subscriptionId: subscriptionId.toUpperCase(), tenantId: "tenant" };
-    return { ...(await get(connection)), asked };
-  } finally {
-    server.close();
-    server.closeAllConnections();
-  }
+  const arm = new ArmClient(azure, "token");
+  // Who deploys may have written it so.
+  const connection = { arm, subscriptionId: subscriptionId.toUpperCase(), tenantId: "tenant" };
+  return { ...(await get(connection)), asked };
 }
 
 const ask = (azure: Azure, id = identityId) =>

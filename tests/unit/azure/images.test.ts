@@ -1,5 +1,3 @@
-import { createServer, Server } from "node:http";
-
 import { contentTags, getGalleryImage } from "../../../components/azure/gallery-image";
 import { Hardware, plainHardware } from "../../../components/azure/hardware";
 import {
@@ -23,19 +21,13 @@ import {
   valid,
   withChange,
 } from "../../../tools/local-azure/tests/support/arm/valid-resources";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { machine, subscriptionId, validSettings } from "../../support/sample";
 
 describe("image offers", () => {
   const versions =
     `/subscriptions/${subscriptionId}/providers/Microsoft.Compute/locations/westeurope/publishers/Canonical` +
     "/artifacttypes/vmimage/offers/ubuntu-24_04-lts/skus/server/versions";
-
-  let server: Server | undefined;
-  afterEach(async () => {
-    server?.closeAllConnections();
-    await new Promise((resolve) => server?.close(resolve));
-  });
 
   /** Asks an Azure that lists these versions, some of which it does not deploy. */
   async function ask(
@@ -44,7 +36,7 @@ describe("image offers", () => {
     { gone = [] as string[], deprecated = [] as string[], controllers = "" } = {},
   ) {
     const asked: string[] = [];
-    server = createServer(({ url = "" }, response) => {
+    const azure = await serve(({ url = "" }, response) => {
       const path = url.split("?")[0]!;
       asked.push(path.replace(versions, ""));
       const version = path.slice(versions.length + 1);
@@ -64,7 +56,7 @@ describe("image offers", () => {
         response.writeHead(404).end(JSON.stringify({ error }));
       }
     });
-    const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
+    const arm = new ArmClient(azure, "token");
     return {
       offer: await getImage(arm, subscriptionId, { ...validSettings, imageVersion: wanted }, "x64"),
       asked,

@@ -1,4 +1,3 @@
-import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 
 import {
@@ -10,7 +9,7 @@ import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 
 const authorization = "providers/Microsoft.Authorization";
 const group = `${subscriptionPath}/resourceGroups/platform`;
@@ -26,8 +25,8 @@ const resource = (type: string, tags?: Record<string, string>): PlannedResource 
 const guard = resource("Microsoft.Network/networkSecurityGroups");
 const ofGroup = resource("Microsoft.Resources/subscriptions/resourceGroups");
 
-const connectionTo = (port: number) => ({
-  arm: new ArmClient(`http://127.0.0.1:${port}`, "token", () => Promise.resolve()),
+const connectionTo = (azure: string) => ({
+  arm: new ArmClient(azure, "token", () => Promise.resolve()),
   subscriptionId: account.subscriptionId,
   tenantId: "",
 });
@@ -50,7 +49,11 @@ async function underPolicy(
   }
   const rest = await serveRest(arm, 0);
   try {
-    return await getPolicyViolations(resources, group, connectionTo(rest.port));
+    return await getPolicyViolations(
+      resources,
+      group,
+      connectionTo(`http://127.0.0.1:${rest.port}`),
+    );
   } finally {
     await rest.close();
   }
@@ -108,19 +111,13 @@ async function answered(
 ) {
   const { exemptions = [], scope = group } = more;
   const asked: { readonly url?: string; readonly body: string }[] = [];
-  const server = createServer(async (request, response) => {
+  const azure = await serve(async (request, response) => {
     asked.push({ url: request.url, body: await text(request) });
     const isQuestion = request.method === "POST";
     response.writeHead(isQuestion ? status : 200);
     response.end(JSON.stringify(isQuestion ? body : { value: exemptions }));
   });
-  try {
-    const port = await listen(server);
-    return { ...(await getPolicyViolations(resources, scope, connectionTo(port))), asked };
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  return { ...(await getPolicyViolations(resources, scope, connectionTo(azure))), asked };
 }
 
 const policyInfo = { policyAssignmentId: assignmentAt(group), policyDefinitionId: requireTag };

@@ -1,9 +1,9 @@
-import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 
 import * as pulumi from "@pulumi/pulumi";
 
 import { ArmClient } from "../../../components/azure/resource-manager";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 
 const token = "the-token-that-nobody-sees";
 
@@ -15,19 +15,13 @@ interface Answer {
   readonly cut?: true;
 }
 
-let server: Server | undefined;
-afterEach(async () => {
-  server?.closeAllConnections();
-  await new Promise((resolve) => server?.close(resolve));
-});
-
 /**
  * A server that gives these answers in turn, the last for ever, and a client that notes its pauses.
  */
 async function served(...answers: Answer[]) {
   const asked: IncomingMessage[] = [];
   const pauses: number[] = [];
-  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const endpoint = await serve((request, response) => {
     const answer = answers[Math.min(asked.length, answers.length - 1)]!;
     const { status = 200, headers, body, cut } = answer;
     asked.push(request);
@@ -39,7 +33,6 @@ async function served(...answers: Answer[]) {
     response.writeHead(status, headers);
     response.end(typeof body === "string" ? body : JSON.stringify(body));
   });
-  const endpoint = `http://127.0.0.1:${await listen(server)}`;
   const arm = new ArmClient(endpoint, token, async (ms) => void pauses.push(ms));
   return {
     endpoint,

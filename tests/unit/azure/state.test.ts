@@ -1,4 +1,4 @@
-import { createServer, IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 
 import { connect } from "../../../components/azure/connection";
 import type { ArmClient } from "../../../components/azure/resource-manager";
@@ -7,7 +7,7 @@ import { getAzureState } from "../../../components/azure/state";
 import { Settings } from "../../../components/settings/settings";
 import { Recorder } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 
 const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
@@ -54,7 +54,6 @@ const sound200: Answers = {
   ...{ [identities]: [list()], [accounts]: [list()] },
 };
 
-let server: Server | undefined;
 let requests: {
   readonly raw: string;
   readonly url: URL;
@@ -75,7 +74,7 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnow
   const all = { ...sound200, ...answers };
   const times = new Map<string, number>();
   requests = [];
-  server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const endpoint: string = await serve((request, response) => {
     const url = new URL(request.url!, "http://localhost");
     requests.push({ raw: request.url!, url, headers: request.headers });
     const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
@@ -86,7 +85,6 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnow
     const text = typeof body === "function" ? body(endpoint) : body;
     response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
   });
-  const endpoint = `http://127.0.0.1:${await listen(server)}`;
   await Recorder.start({
     calls: {
       "azure-native:authorization:getClientToken": () => ({ token }),
@@ -109,11 +107,7 @@ beforeEach(() => {
       wait(then, milliseconds < 1000 ? milliseconds : 0, ...args)) as typeof setTimeout);
 });
 
-afterEach(async () => {
-  jest.restoreAllMocks();
-  server?.closeAllConnections();
-  await new Promise((resolve) => server?.close(resolve));
-});
+afterEach(() => jest.restoreAllMocks());
 
 const machine = (name: string, tags?: Record<string, string>) => ({
   name,

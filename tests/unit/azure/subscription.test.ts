@@ -1,5 +1,3 @@
-import { createServer, Server } from "node:http";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { connect } from "../../../components/azure/connection";
@@ -17,7 +15,7 @@ import { machinesOf } from "../../../components/settings/topology";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { subscriptionId, validSettings } from "../../support/sample";
 
@@ -53,7 +51,7 @@ describe("subscription", () => {
     settings: Partial<typeof validSettings> = {},
   ): Promise<{ readonly problems: string[]; readonly asked: string[] }> {
     const asked: string[] = [];
-    const server: Server = createServer(({ url = "" }, response) => {
+    const azure = await serve(({ url = "" }, response) => {
       const { pathname, searchParams } = new URL(url, "http://localhost");
       const [, path] = /^\/subscriptions\/[^/]+\/providers\/(.*)$/.exec(pathname) ?? [];
       if (
@@ -76,22 +74,17 @@ describe("subscription", () => {
       const body = rest === undefined ? { namespace, registrationState } : { available };
       response.end(JSON.stringify(body));
     });
-    const arm = new ArmClient(`http://127.0.0.1:${await listen(server)}`, "token");
-    try {
-      const connection = { arm, subscriptionId, tenantId: "tenant" };
-      const all = { ...validSettings, ...settings };
-      const resources = plannedResources(all, machinesOf(all), subscriptionId);
-      const problems = await Promise.all([
-        isBegun
-          ? ownIdentityProblems(all, new Map(shown), connection)
-          : subscriptionProblems(all, new Map(shown), connection),
-        providerProblems(resources, new Map(shown), connection),
-      ]);
-      return { problems: problems.flat(), asked };
-    } finally {
-      server.close();
-      server.closeAllConnections();
-    }
+    const arm = new ArmClient(azure, "token");
+    const connection = { arm, subscriptionId, tenantId: "tenant" };
+    const all = { ...validSettings, ...settings };
+    const resources = plannedResources(all, machinesOf(all), subscriptionId);
+    const problems = await Promise.all([
+      isBegun
+        ? ownIdentityProblems(all, new Map(shown), connection)
+        : subscriptionProblems(all, new Map(shown), connection),
+      providerProblems(resources, new Map(shown), connection),
+    ]);
+    return { problems: problems.flat(), asked };
   }
 
   it("finds nothing where all is registered and the name is free", async () => {
@@ -340,7 +333,6 @@ describe("connection", () => {
     tenantId: `tenant of ${subscriptionId}`,
   });
 
-  let server: Server;
   let asked: string[];
   const { ARM_SUBSCRIPTION_ID } = process.env;
   beforeEach(() => {
@@ -350,7 +342,6 @@ describe("connection", () => {
   afterEach(() => {
     if (ARM_SUBSCRIPTION_ID !== undefined) process.env["ARM_SUBSCRIPTION_ID"] = ARM_SUBSCRIPTION_ID;
     pulumi.runtime.setAllConfig({});
-    server.close();
   });
 
   /** A login that sees these subscriptions, the last of which is its own. */
@@ -358,7 +349,7 @@ describe("connection", () => {
     subscriptions: readonly string[],
     login = () => of(subscriptions.at(-1) ?? ""),
   ) => {
-    server = createServer(({ url = "" }, response) => {
+    const resourceManagerEndpoint = await serve(({ url = "" }, response) => {
       const [, id] = /^\/subscriptions\/([\w-]+)\?/.exec(url) ?? [];
       response.end(JSON.stringify(id ? of(id) : { value: subscriptions.map(of) }));
     });
@@ -375,14 +366,12 @@ describe("connection", () => {
         },
       },
     });
-    const resourceManagerEndpoint = `http://127.0.0.1:${await listen(server)}`;
     return connect({ ...validSettings, resourceManagerEndpoint });
   };
 
   it("is that of the only subscription, or of the login's among several", async () => {
     expect(await connection(["one"])).toMatchObject(of("one"));
     expect(asked).toEqual(["getClientToken"]);
-    server.close();
     expect(await connection(["other", "own"])).toMatchObject(of("own"));
   });
 

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
-import { createServer, Server } from "node:http";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
@@ -13,7 +12,7 @@ import { versions } from "../../../components/versions";
 import { late as waiting } from "../../../tools/local-azure/machines/qemu/image/debian";
 import { wantedImages } from "../../../tools/mirror/images/wanted-images";
 import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { installed, Outcome, output } from "../../support/tools";
@@ -31,17 +30,14 @@ const criDockerdSum = createHash("sha256").update(criDockerd).digest("hex");
 
 /** What the mirror of these tests has. */
 const shelf = new Map<string, Buffer | string>();
-let server: Server;
 let mirror: string;
 
 beforeAll(async () => {
-  server = createServer(({ url }, reply) => {
+  mirror = await serve(({ url }, reply) => {
     const found = shelf.get(url ?? "");
     reply.writeHead(found === undefined ? 404 : 200).end(found);
   });
-  mirror = `http://127.0.0.1:${await listen(server)}`;
 });
-afterAll(() => server.close());
 
 const images = ["kube-apiserver:v9.9.9", "coredns/coredns:v8", "pause:3.99"].map(
   (image) => `registry.k8s.io/${image}`,

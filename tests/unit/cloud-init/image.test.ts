@@ -1,7 +1,5 @@
-import { createServer, type Server } from "node:http";
-
 import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 
 const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);
 const addOns = ["quay.io/calico/cni:v7", "docker.io/flannel/flannel:v8"];
@@ -39,13 +37,8 @@ const programs = {
   "systemd-run": '"${@: -3}"',
 };
 
-let server: Server;
 let mirror: string;
-beforeAll(async () => {
-  server = createServer((_, reply) => void reply.end("key"));
-  mirror = `http://127.0.0.1:${await listen(server)}`;
-});
-afterAll(() => server.close());
+beforeAll(async () => (mirror = await serve((_, reply) => void reply.end("key"))));
 
 /** A machine that has all that its settings want, as the one of which an image is made. */
 function machine(MIRROR = mirror): FakeMachine {

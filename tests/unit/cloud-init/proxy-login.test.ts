@@ -1,5 +1,5 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { createServer as createListener, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
@@ -15,7 +15,6 @@ const login = `me%40firm.example:${encodeURIComponent(password)}`;
 const header = `Basic ${Buffer.from(`me@firm.example:${password}`).toString("base64")}`;
 
 /** A proxy that lets in who logs in with the right password, and what it was asked for. */
-let server: Server;
 /** One whose name is no proxy's exception; that it listens is all that is asked of it directly. */
 const mirrorServer = createListener((socket) => socket.destroy());
 let mirror: string;
@@ -25,7 +24,7 @@ let admitted: string;
 
 beforeAll(async () => {
   const isAdmitted = (given: string | undefined) => given === admitted;
-  server = createServer(({ url = "", headers }, reply) => {
+  const server = createServer(({ url = "", headers }, reply) => {
     const isIn = isAdmitted(headers["proxy-authorization"]);
     asked.push(`${isIn ? 200 : 407} ${url}`);
     if (isIn) reply.end("-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
@@ -39,10 +38,7 @@ beforeEach(() => {
   asked.length = 0;
   admitted = header;
 });
-afterAll(() => {
-  server.close();
-  mirrorServer.close();
-});
+afterAll(() => void mirrorServer.close());
 
 const behind = (proxy: string) => ({
   ...validSettings,

@@ -1,12 +1,12 @@
 import { mkdirSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { join } from "node:path";
 
 import { proxyFiles } from "../../../components/machine/custom-data";
 import type { HttpProxy } from "../../../components/settings/settings";
 import { bootstrap, machineIn } from "../../support/bootstrapped-machine";
 import { FakeMachine, systemctl } from "../../support/fake-machine";
-import { listen } from "../../support/listen";
+import { listen, serve } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, run } from "../../support/tools";
 
@@ -106,18 +106,15 @@ it("is no concern of a machine that never had one", async () => {
 });
 
 describe("a proxy that answers", () => {
-  let server: Server;
   let address: string;
   const asked: string[] = [];
 
   beforeAll(async () => {
-    server = createServer(({ url = "" }, reply) => {
+    address = await serve(({ url = "" }, reply) => {
       asked.push(url);
       reply.end("-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
     });
-    address = `http://127.0.0.1:${await listen(server)}`;
   });
-  afterAll(() => server.close());
 
   it("is asked for what the script downloads, whose names this machine need not know", async () => {
     const machine = machineWith({ http: address });
@@ -160,7 +157,6 @@ describe("a proxy that answers", () => {
     expect(await get(`${root}${inherited}`, "localhost")).toEqual([false, true]);
     expect(await get(`${root}${inherited}`, "127.0.0.2")).toEqual([true, false]);
     expect(await get("/dev/null", "localhost")).toEqual([true, false]);
-    mirror.close();
   });
 
   it("is all that has to be connected to for a first boot to begin", async () => {

@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-
 import { machineRights } from "../../../components/azure/lacking-rights";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
@@ -14,7 +12,7 @@ import {
   valid,
 } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
-import { freePort, listen } from "../../support/listen";
+import { freePort, serve } from "../../support/listen";
 import { installed } from "../../support/tools";
 
 const name = "zoned-test-cp-1";
@@ -261,16 +259,17 @@ it.each([
   ["keeps its turn where Azure was asked and has not answered, and may restart it", "", false],
   ["keeps its turn where Azure answers with a 5xx, and may restart it", "502 Bad Gateway", false],
 ])("%s", async (_, status, expected) => {
-  const server = createServer(({ socket }) => {
-    if (status === "") socket.destroy();
-    else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
-  });
-  const port = status === undefined ? await freePort() : await listen(server);
-  const azure = { ...fake, endpoint: `http://127.0.0.1:${port}` };
+  const endpoint =
+    status === undefined
+      ? `http://127.0.0.1:${await freePort()}`
+      : await serve(({ socket }) => {
+          if (status === "") socket.destroy();
+          else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+        });
+  const azure = { ...fake, endpoint };
   const turns = { [`repair.${sick}`]: `repair ${until}` };
 
   const { machine, said } = await repair({ nodes: [itself, silent()], turns, azure });
-  server.close();
 
   expect(said).toContain(`RepairFailed ${sick}`);
   expect(machine.callsOf("curl").join().includes(`"repair.${sick}":null`)).toBe(expected);

@@ -109,7 +109,6 @@ interface CreatedPod {
 const created: CreatedPod[] = [];
 
 let kubeconfig: string;
-let close: () => void;
 let objects: Objects;
 let answer: ((path: string, method?: string) => [number, string] | undefined) | undefined;
 /** Whether a request gets no answer. */
@@ -120,7 +119,7 @@ const asked: { path: string; client?: string; port?: number }[] = [];
 const written: unknown[] = [];
 
 beforeAll(async () => {
-  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
+  kubeconfig = await serveKubernetesApi(async (request, response) => {
     const { url = "", method, socket, headers } = request;
     asked.push({
       path: url,
@@ -158,9 +157,8 @@ beforeAll(async () => {
         pathname === "/readyz" ? "ok" : JSON.stringify({ items }),
       ];
     response.writeHead(status, { date: new Date(now).toUTCString() }).end(reply);
-  }));
+  });
 });
-afterAll(() => close());
 beforeEach(() => {
   objects = healthy();
   answer = undefined;

@@ -84,24 +84,20 @@ const pod = (name: string, metadata: object = {}, phase = "Running"): Pod => ({
   status: { phase },
 });
 
-let server: Awaited<ReturnType<typeof serveKubernetesApi>>;
 let fake: FakeApi;
 let api: KubernetesApi;
 
 beforeAll(async () => {
-  server = await serveKubernetesApi(async (request, response) => {
+  const kubeconfig = await serveKubernetesApi(async (request, response) => {
     const body = await text(request);
     const { method = "", url = "", headers } = request;
     const parsed = body === "" ? undefined : JSON.parse(body);
     const [status, object] = fake.answer(method, url, parsed, headers["content-type"]);
     response.writeHead(status).end(JSON.stringify(object));
   });
-  api = new KubernetesApi(server.kubeconfig);
+  api = new KubernetesApi(kubeconfig);
 });
-afterAll(async () => {
-  await api.close();
-  server.close();
-});
+afterAll(() => api.close());
 beforeEach(() => {
   fake = new FakeApi();
 });

@@ -24,14 +24,13 @@ const limits = {
 };
 
 let kubeconfig: string;
-let close: () => void;
 let systemUUID: string | undefined;
 let status = 200;
 let cluster: FakeCluster | undefined;
 const writes: string[] = [];
 
 beforeAll(async () => {
-  ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
+  kubeconfig = await serveKubernetesApi(async (request, response) => {
     const { method = "", url = "", headers } = request;
     const body = await text(request);
     if (cluster !== undefined) {
@@ -57,9 +56,8 @@ beforeAll(async () => {
     response
       .writeHead(isNode && systemUUID === undefined ? 404 : status)
       .end(JSON.stringify(isNode ? node : { items: [] }));
-  }));
+  });
 });
-afterAll(() => close());
 beforeEach(() => {
   writes.length = 0;
   cluster = undefined;

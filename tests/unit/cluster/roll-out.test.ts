@@ -16,11 +16,10 @@ let nodes: { readonly name: string; readonly status: string; readonly since?: st
 let generation: number;
 
 let kubeconfig: string;
-let close: () => void;
 const asked: string[] = [];
 const said: string[] = [];
 beforeAll(async () => {
-  ({ kubeconfig, close } = await serveKubernetesApi(({ url = "" }, response) => {
+  kubeconfig = await serveKubernetesApi(({ url = "" }, response) => {
     asked.push(url);
     const status = url.endsWith("/canal")
       ? daemonSet.length > 1
@@ -40,9 +39,8 @@ beforeAll(async () => {
     const lists = url.endsWith("/nodes") ? items : url.includes("/pods") ? pods : undefined;
     response.writeHead(200, { date: new Date(now).toUTCString() });
     response.end(JSON.stringify(lists ? { items: lists } : workload));
-  }));
+  });
 });
-afterAll(() => close());
 beforeEach(() => {
   asked.length = said.length = 0;
   generation = 1;

@@ -1,20 +1,17 @@
-import { createServer } from "node:http";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { captureWhenOff, outputOf } from "../../../components/image/capture";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
 
 /** What is read of a step of which Azure shows this message. */
 async function readOf(message: string | undefined) {
-  const azure = createServer((_, response) => {
+  const resourceManagerEndpoint = await serve((_, response) => {
     const value = [{ subscriptionId: "the-subscription", tenantId: "t" }];
     const statuses = [{ code: "ProvisioningState/succeeded", message }];
     response.end(JSON.stringify({ value, properties: { instanceView: { statuses } } }));
   });
-  const resourceManagerEndpoint = `http://127.0.0.1:${await listen(azure)}`;
   await Recorder.start({
     calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
   });
@@ -24,8 +21,6 @@ async function readOf(message: string | undefined) {
     return [text, warn.mock.calls.map(([said]) => said)] as const;
   } finally {
     warn.mockRestore();
-    azure.closeAllConnections();
-    azure.close();
   }
 }
 
@@ -51,13 +46,12 @@ it.each([
 /** What Azure is asked to do with a machine of which it shows this. */
 async function asked(code: string, preview = false): Promise<string[]> {
   const actions: string[] = [];
-  const azure = createServer(({ method, url = "" }, response) => {
+  const resourceManagerEndpoint = await serve(({ method, url = "" }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     if (method === "POST") actions.push(pathname);
     const value = [{ subscriptionId: "the-subscription", tenantId: "t" }];
     response.end(JSON.stringify({ value, statuses: [{ code }] }));
   });
-  const resourceManagerEndpoint = `http://127.0.0.1:${await listen(azure)}`;
   await Recorder.start({
     preview,
     calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
@@ -66,8 +60,6 @@ async function asked(code: string, preview = false): Promise<string[]> {
     ...validSettings,
     resourceManagerEndpoint,
   });
-  azure.closeAllConnections();
-  azure.close();
   expect(machine).toBe("/the/machine");
   return actions;
 }

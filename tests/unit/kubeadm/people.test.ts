@@ -135,20 +135,10 @@ class ControlPlane {
 }
 
 const controlPlane = new ControlPlane();
-const issuers: Awaited<ReturnType<typeof startIssuer>>[] = [];
-
-async function issuerAt(hostname: string) {
-  const issuer = await startIssuer(hostname);
-  issuers.push(issuer);
-  return issuer;
-}
 
 /** The API server asks again every ten seconds. */
 beforeAll(() => controlPlane.prepare());
-afterAll(async () => {
-  await controlPlane.stop();
-  for (const issuer of issuers) issuer.close();
-});
+afterAll(() => controlPlane.stop());
 
 describe("a real API server, and people of Entra ID behind a proxy", () => {
   const entra = { ...none, tenant, application, admins: [admins] };
@@ -172,7 +162,7 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
   };
 
   beforeAll(async () => {
-    issuer = await issuerAt("login.microsoftonline.com");
+    issuer = await startIssuer("login.microsoftonline.com");
     issuer.state.isDown = true;
     // Where a machine has the proxy's CA: among those that it trusts.
     const trusted = join(controlPlane.folder, "issuer.crt");
@@ -269,7 +259,7 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
 
 describe("a real API server, and people of another issuer, with a CA of its own", () => {
   it("admits them by the claims that are named, and refuses those of other audiences", async () => {
-    const issuer = await issuerAt("localhost");
+    const issuer = await startIssuer("localhost");
     const address = `https://localhost:${issuer.port}/realms/demo`;
     const other = { ...none, issuer: address, admins: ["admins"], ca: issuer.cert };
     const named = { ...other, usernameClaim: "email", groupsClaim: "roles" };

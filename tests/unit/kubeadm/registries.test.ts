@@ -168,13 +168,8 @@ describe("registry login", () => {
     const { content } = registryLogin({
       ...{ tenantId, clientId, resourceManagerEndpoint: "https://management.azure.com" },
     });
-    try {
-      const port = await listen(registry);
-      return await askCredentialProvider({ image, login: content, machine, port, ca: cert });
-    } finally {
-      registry.close();
-      registry.closeAllConnections();
-    }
+    const port = await listen(registry);
+    return askCredentialProvider({ image, login: content, machine, port, ca: cert });
   }
 
   it("logs in to a registry by the kubelets' identity, of several that a machine has", async () => {

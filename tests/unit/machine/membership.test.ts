@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 
 import * as pulumi from "@pulumi/pulumi";
@@ -9,7 +8,7 @@ import * as leaving from "../../../components/cluster/leave";
 import { DrainBeforeResize } from "../../../components/machine/membership";
 import { switchPower } from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 import { awaitedBy, buildMachines, existing } from "../../support/machines";
 import { Recorded, Recorder } from "../../support/record";
 import { machine, validSettings } from "../../support/sample";
@@ -300,7 +299,7 @@ describe("power", () => {
   async function start({ preview = false, ends = { status: "Succeeded" } }: Scene = {}) {
     const asked: string[] = [];
     const answers = [{ status: "InProgress" }, ends];
-    const azure = createServer(({ method, url = "" }, response) => {
+    const azure = await serve(({ method, url = "" }, response) => {
       const { pathname } = new URL(url, "http://localhost");
       if (pathname === "/subscriptions") {
         return response.end(
@@ -309,22 +308,19 @@ describe("power", () => {
       }
       asked.push(`${method} ${pathname}`);
       if (method !== "POST") return response.end(JSON.stringify(answers.shift()));
-      const operation = `http://127.0.0.1:${port}/operation`;
+      const operation = `${azure}/operation`;
       return response
         .writeHead(202, { "azure-asyncoperation": operation, "retry-after": "0" })
         .end();
     });
-    const port = await listen(azure);
     await Recorder.start({
       preview,
       calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
     });
     const log = jest.spyOn(pulumi.log, "info").mockImplementation(async () => undefined);
-    const settings = { ...validSettings, resourceManagerEndpoint: `http://127.0.0.1:${port}` };
+    const settings = { ...validSettings, resourceManagerEndpoint: azure };
     const error = await switchPower("start", machine, settings).catch(String);
     log.mockRestore();
-    azure.closeAllConnections();
-    azure.close();
     return { asked, error };
   }
 

@@ -21,11 +21,10 @@ let ranOn: string[];
 /** What each member reports; nothing where its pod fails. */
 let versions: readonly string[] | undefined;
 let kubeconfig: string;
-let close: () => void;
 
 /** An API whose kubelets run etcdctl at once. */
 beforeAll(async () => {
-  ({ kubeconfig, close } = await serveKubernetesApi((request, response) => {
+  kubeconfig = await serveKubernetesApi((request, response) => {
     const { method, url = "" } = request;
     let body = "";
     request.on("data", (chunk) => (body += chunk));
@@ -51,9 +50,8 @@ beforeAll(async () => {
           : JSON.stringify({ items: [], spec: { containers: [{ image: "etcd" }] }, status }),
       );
     });
-  }));
+  });
 });
-afterAll(() => close());
 beforeEach(() => {
   asked = [];
   ranOn = [];

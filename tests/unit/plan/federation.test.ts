@@ -131,9 +131,8 @@ describe("token logins", () => {
   let scene: Scene;
   let asked: string[];
   let kubeconfig: string;
-  let close: () => void;
   beforeAll(async () => {
-    ({ kubeconfig, close } = await serveKubernetesApi(({ url = "" }, response) => {
+    kubeconfig = await serveKubernetesApi(({ url = "" }, response) => {
       asked.push(url);
       const isDriver = url.endsWith("/csi-azuredisk-controller");
       const { env = "AZURE_FEDERATED_TOKEN_FILE", status, answer = 200 } = scene;
@@ -149,9 +148,8 @@ describe("token logins", () => {
           status: { ...done, ...(isDriver && status) },
         }),
       );
-    }));
+    });
   });
-  afterAll(() => close());
 
   function problemOf(of: Scene): Promise<string | undefined> {
     scene = of;

@@ -1,5 +1,3 @@
-import { createServer, Server } from "node:http";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { only } from "../../../components/kubeadm/rotation";
@@ -21,7 +19,7 @@ import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { order } from "../../support/machines";
 import { Recorder } from "../../support/record";
 import { alwaysLeft, subscriptionId, validSettings } from "../../support/sample";
-import { listen } from "../../support/listen";
+import { serve } from "../../support/listen";
 
 const names = machinesOf(validSettings).map(({ name }) => name);
 const [first = "", second = "", third = ""] = names;
@@ -55,12 +53,7 @@ interface Scene {
 }
 
 let asked: string[];
-let server: Server;
-afterEach(() => {
-  jest.restoreAllMocks();
-  server.closeAllConnections();
-  server.close();
-});
+afterEach(() => jest.restoreAllMocks());
 
 const tagged = (values: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [`zoned-${key}`, value]));
@@ -179,7 +172,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       : { location, tags: groupTags, properties: { provisioningState: "Succeeded" } };
   };
   asked = [];
-  server = createServer(({ url = "" }, response) => {
+  const resourceManagerEndpoint = await serve(({ url = "" }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     asked.push(pathname);
     const body = answer(pathname) ?? { error: { code: "ResourceGroupNotFound", message: "" } };
@@ -215,7 +208,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
   jest.spyOn(pulumi.log, "info").mockImplementation(async (text) => void says.push(text));
   const made = await makePlan({
     ...wanted,
-    resourceManagerEndpoint: `http://127.0.0.1:${await listen(server)}`,
+    resourceManagerEndpoint,
   });
   return { ...made, says };
 }
@@ -252,7 +245,6 @@ it("has a machine deallocated and started for a size that its hardware has not",
   expect(says[0]).toBe(
     `this change would resize ${first}: Standard_D2s_v5 -> Standard_D4s_v5, deallocated for it, and started again`,
   );
-  server.close();
   expect((await size("Standard_D8s_v5")).started.size).toBe(0);
 });
 
@@ -413,10 +405,8 @@ it("asks what a subscription lacks before the first update, and then for what is
   await expect(plan({ unregistered })).rejects.toThrow(
     /az provider register --namespace Microsoft.Compute/,
   );
-  server.close();
 
   await plan({ ...living, unregistered });
-  server.close();
 
   const settings = { machineIdentity: false, servicePrincipal: undefined };
   const planning = plan({ ...living, unregistered, settings });
@@ -430,7 +420,6 @@ it("refuses a group of another stack beside what a first update lacks, and think
   await expect(plan(theirs)).rejects.toThrow(
     /deployed:\n.*Microsoft\.Network is NotRegistered[^\n]*\n.*zoned-test is there already, with the tag [^\n]*$/,
   );
-  server.close();
 
   await expect(plan({ ...living, groupTags: {}, isRemembered: true })).resolves.toBeDefined();
 });
@@ -457,11 +446,9 @@ it("looks for roles of other stacks before the first update alone, and for image
   const find = jest.spyOn(manifests, "findManifests");
 
   await expect(plan({})).rejects.toThrow(/the roles are taken[^]*no image/);
-  server.close();
   await plan(living);
 
   expect(find.mock.calls.map(([, { isBegun }]) => isBegun)).toEqual([false, true]);
-  server.close();
   const halfWay = { ...living, isRemembered: true, stepTags: { kubernetes: "1.36.3" } };
   await expect(plan(halfWay)).rejects.toThrow(/^((?!the roles)[^])*no image/);
 });
@@ -472,7 +459,6 @@ it("looks for the token issuer's account of others, also when a living cluster h
 
   for (const scene of [{}, living]) {
     await expect(plan(scene)).rejects.toThrow(/the account is taken/);
-    server.close();
   }
 });
 
@@ -499,7 +485,6 @@ it("leaves machines of a gallery image alone, whatever that begins with, and say
 
   expect([...(await plan({ ...living, settings })).retained]).toEqual(names);
   expect(warn).not.toHaveBeenCalled();
-  server.close();
   await plan({ ...living, settings, machines: names.slice(1) });
 
   expect(warn).toHaveBeenCalledWith(expect.stringContaining("image has no containerd"));

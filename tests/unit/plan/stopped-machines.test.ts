@@ -168,10 +168,9 @@ describe("left machines", () => {
   /** Control planes whose etcd was asked. */
   let asked: string[];
   let kubeconfig: string;
-  let close: () => void;
 
   beforeAll(async () => {
-    ({ kubeconfig, close } = await serveKubernetesApi(async (request, response) => {
+    kubeconfig = await serveKubernetesApi(async (request, response) => {
       const { nodes = all, members = names.map((name) => member(name)) } = cluster;
       const { method = "", url = "" } = request;
       const { pathname } = new URL(url, "https://localhost");
@@ -202,9 +201,8 @@ describe("left machines", () => {
         return answer({ spec: { containers: [{ image: "etcd" }] } });
       }
       return answer({ items: [], status: { phase: "Succeeded" } });
-    }));
+    });
   });
-  afterAll(() => close());
 
   /** What Azure has of these control planes, of which one's step may not have ended well. */
   const azureWith = (failed?: string) => ({

@@ -22,7 +22,6 @@ interface Scene {
 
 let scene: Scene;
 let kubeconfig: string;
-let close: () => void;
 
 const address = "172.16.2.4";
 const lineOf = (word: string): string =>
@@ -30,7 +29,7 @@ const lineOf = (word: string): string =>
 
 /** An API whose kubelets run etcdctl at once. */
 beforeAll(async () => {
-  ({ kubeconfig, close } = await serveKubernetesApi((request, response) => {
+  kubeconfig = await serveKubernetesApi((request, response) => {
     const { members = ["cp-1", "cp-2"], areReady = true } = scene;
     const { pathname } = new URL(request.url ?? "", "https://localhost");
     request.resume();
@@ -44,9 +43,8 @@ beforeAll(async () => {
       const pod = { spec: { containers: [{ image: "etcd" }] }, status: { phase: "Succeeded" } };
       response.end(JSON.stringify({ items: [], ...pod }));
     }
-  }));
+  });
 });
-afterAll(() => close());
 
 async function problemsOf(of: Scene): Promise<string[]> {
   scene = of;

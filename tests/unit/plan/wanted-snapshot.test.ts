@@ -54,7 +54,7 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
       },
     });
     const where = `${endpoint}/etcd`;
-    const api = await serveKubernetesApi((_, response) =>
+    const kubeconfig = await serveKubernetesApi((_, response) =>
       response.end(JSON.stringify({ data: { where, ...reported } })),
     );
     const { problems, warnings } = await checkSnapshot({
@@ -67,10 +67,9 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
         skipHealthCheckUntil: more.skipHealthCheckUntil ?? "",
       },
       initialization: { isRestoring: true, isByChoice },
-      kubeconfig: reported && api.kubeconfig,
+      kubeconfig: reported && kubeconfig,
       now,
     });
-    api.close();
     return { problems, warnings };
   });
 

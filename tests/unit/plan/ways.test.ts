@@ -8,6 +8,7 @@ import { privateApiWarnings } from "../../../components/plan/private-api";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { freePort } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { pool, validSettings } from "../../support/sample";
 
@@ -295,25 +296,24 @@ describe("private api", () => {
   });
 
   it("says that a living cluster's API is out of reach, why, and the three ways there", async () => {
-    const api = await serveKubernetesApi((_, response) => response.end("ok"));
-    const { kubeconfig } = api;
-    const ask = () => privateApiWarnings({ settings, apiName, address, kubeconfig });
-    expect(await ask()).toEqual([]);
-    api.close();
+    const living = await serveKubernetesApi((_, response) => response.end("ok"));
+    const gone = living.replace(/localhost:\d+/, `localhost:${await freePort()}`);
+    const ask = (kubeconfig: string) =>
+      privateApiWarnings({ settings, apiName, address, kubeconfig });
+    expect(await ask(living)).toEqual([]);
 
-    const [warning] = await ask();
+    const [warning] = await ask(gone);
 
     expect(warning).toMatch(/does not answer from here \(ECONNREFUSED\)/);
     expectWays(warning);
   });
 
   it("is content with any answer, as of an API that is not ready", async () => {
-    const { kubeconfig, close } = await serveKubernetesApi((_, response) =>
+    const kubeconfig = await serveKubernetesApi((_, response) =>
       response.writeHead(500).end("[-]etcd failed"),
     );
 
     expect(await privateApiWarnings({ settings, apiName, address, kubeconfig })).toEqual([]);
-    close();
   });
 });
 

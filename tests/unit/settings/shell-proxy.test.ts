@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { listen } from "../../support/listen";
+import { listen, serve } from "../../support/listen";
 import { access, complaints } from "../../support/stack";
 
 const asked: string[] = [];
@@ -10,25 +10,18 @@ const proxy = createServer().on("connect", ({ url = "" }, socket) => {
   asked.push(url);
   socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
 });
-const here = createServer((_, response) => response.end('{"name":"here"}'));
 const environment = { ...process.env };
 let address: string;
 let own: string;
 beforeAll(async () => {
   address = `http://127.0.0.1:${await listen(proxy)}`;
-  own = `http://127.0.0.1:${await listen(here)}`;
+  own = await serve((_, response) => response.end('{"name":"here"}'));
 });
 beforeEach(() => {
   asked.length = 0;
   jest.resetModules();
 });
 afterEach(() => void (process.env = { ...environment }));
-afterAll(() => {
-  for (const server of [proxy, here]) {
-    server.closeAllConnections();
-    server.close();
-  }
-});
 
 /** The shell's variables of a proxy, all of them. */
 function given(variables: Record<string, string>): void {

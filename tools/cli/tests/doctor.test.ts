@@ -16,9 +16,6 @@ let api: Awaited<ReturnType<typeof serveCluster>>;
 beforeAll(async () => {
   api = await serveCluster(cluster);
 });
-afterAll(() => {
-  api.close();
-});
 beforeEach(() => {
   cluster.current = healthyCluster();
 });

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { createServer, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 
-import { freePort, listen } from "../../../tests/support/listen";
+import { freePort, serve } from "../../../tests/support/listen";
 import { versions } from "../../../components/versions";
 import { checkout } from "../../shared/checkout";
 import { notCompared, outdated, type Pin, pins, usualAddresses } from "../outdated";
@@ -26,13 +26,13 @@ const answers: Readonly<Record<string, string>> = {
 const isAbridged = ({ url = "", headers }: IncomingMessage): boolean =>
   !url.startsWith("/npm/") || headers.accept === "application/vnd.npm.install-v1+json";
 
-const server = createServer((request, response) => {
-  const answer = isAbridged(request) ? answers[request.url ?? ""] : undefined;
-  response.writeHead(answer === undefined ? 404 : 200).end(answer ?? "not found");
-});
 let address: string;
-beforeAll(async () => (address = `http://127.0.0.1:${await listen(server)}`));
-afterAll(() => server.close());
+beforeAll(async () => {
+  address = await serve((request, response) => {
+    const answer = isAbridged(request) ? answers[request.url ?? ""] : undefined;
+    response.writeHead(answer === undefined ? 404 : 200).end(answer ?? "not found");
+  });
+});
 
 const pin = (source: Pin["source"], name: string, version: string): Pin => ({
   file: `file-of-${source}`,

@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 
 import {
@@ -9,7 +8,7 @@ import {
 } from "../../doctor/tests/support/cluster-state";
 import { healthy } from "../../picture/tests/support/seen";
 import { runCommand } from "../../../tests/support/tools";
-import { freePort, listen } from "../../../tests/support/listen";
+import { freePort, serve } from "../../../tests/support/listen";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const folder = testFolder();
@@ -18,13 +17,12 @@ const group = "/subscriptions/5ca1ab1e/resourceGroups/zoned-prod";
 const gone = Symbol();
 /** What Resource Manager has, by path; it refuses to say anything of others. */
 let resources: Record<string, unknown>;
-let server: Server;
 let endpoint: string;
 let api: Awaited<ReturnType<typeof serveCluster>>;
 
 beforeAll(async () => {
   api = await serveCluster({ current: healthyCluster() });
-  server = createServer(({ url = "", headers }, response) => {
+  endpoint = await serve(({ url = "", headers }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     const body = headers.authorization === "Bearer the-token" ? resources[pathname] : undefined;
     const refuse = (status: number, code: string) =>
@@ -33,11 +31,6 @@ beforeAll(async () => {
     else if (body === gone) refuse(404, "ResourceGroupNotFound");
     else response.end(JSON.stringify(body));
   });
-  endpoint = `http://127.0.0.1:${await listen(server)}`;
-});
-afterAll(() => {
-  api.close();
-  server.close();
 });
 
 const program = (name: string, lines: readonly string[]) =>

@@ -595,7 +595,6 @@ describe("the login of people", () => {
 
     const [said, plain] = [await sawOf(withIssuer), await sawOf(threeByThree)];
 
-    api.close();
     expect(plain).toMatch(/^valid until \d{4}-\d\d-\d\d, 36\d days$/);
     expect(said).toBe(`${plain}, the way in when ${issuer} does not answer`);
   });

@@ -11,7 +11,6 @@ let api: Awaited<ReturnType<typeof serveCluster>>;
 beforeAll(async () => {
   api = await serveCluster(cluster);
 });
-afterAll(() => void api.close());
 beforeEach(() => {
   cluster.current = healthyCluster();
   Object.assign(api.readiness, { status: 200, text: "ok" });
@@ -77,7 +76,6 @@ it("sees that the certificates of both sides end soon", async () => {
 
   const { checks } = await checkCluster({ ...threeByThree, kubeconfig: other.kubeconfig });
 
-  other.close();
   const failed = checks.filter(({ problems }) => problems.length > 0);
   expect(failed.map(({ name }) => name)).toEqual(["admin certificate", "API server's certificate"]);
 });
@@ -126,7 +124,6 @@ it("has looked when the API server's certificate has expired", async () => {
 
   const report = await checkCluster({ ...threeByThree, kubeconfig: other.kubeconfig });
 
-  other.close();
   expect(report).toMatchObject({ looked: true, healthy: false });
   expect(report.checks[0]!.problems[0]).toMatchObject({
     saw: expect.stringContaining("CERT_HAS_EXPIRED"),

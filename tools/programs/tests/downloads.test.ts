@@ -8,10 +8,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 
-import { listen } from "../../../tests/support/listen";
+import { serve } from "../../../tests/support/listen";
 import { testFolder } from "../../../tests/support/test-folder";
 import { type Descriptor, ImageLayout, mediaTypes } from "../../mirror/images/image-layout";
 import { type MirrorServer, serveMirror } from "../../mirror/serve/serve";
@@ -20,14 +19,9 @@ import { downloadFromImage, NoAnswer, save, unpack } from "../downloads";
 
 describe("a downloaded program", () => {
   const folder = testFolder();
-  const server = createServer((_, response) => response.end("a program"));
   let url: string;
   beforeAll(async () => {
-    url = `http://127.0.0.1:${await listen(server)}/program`;
-  });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
+    url = `${await serve((_, response) => response.end("a program"))}/program`;
   });
 
   const step = { update: () => undefined, done: () => undefined };

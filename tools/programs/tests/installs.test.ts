@@ -168,10 +168,6 @@ describe("from its official source", () => {
     base = `http://127.0.0.1:${await listen(server)}`;
     hash = createHash("sha256").update("official").digest("hex");
   });
-  afterEach(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   const official = () =>
     tool({
       downloads: [

@@ -1,25 +1,18 @@
-import { createServer, type Server } from "node:http";
-
 import { cloudProviderProblems } from "../../../../components/add-ons/manifests/cloud-provider-images";
 import { validSettings } from "../../../support/sample";
-import { listen } from "../../../support/listen";
+import { serve } from "../../../support/listen";
 
-let registry: Server;
 let host: string;
 let status: number;
 let asked: string[];
 beforeEach(async () => {
   status = 200;
   asked = [];
-  registry = createServer(({ method, url }, response) => {
+  const registry = await serve(({ method, url }, response) => {
     asked.push(`${method} ${url}`);
     response.writeHead(url?.includes("/there/") ? 200 : status).end();
   });
-  host = `127.0.0.1:${await listen(registry)}`;
-});
-afterEach(() => {
-  registry.close();
-  registry.closeAllConnections();
+  host = new URL(registry).host;
 });
 
 const settings = { ...validSettings, cloudProvider: true, mirror: "" };

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, Server } from "node:http";
 import { dirname, join } from "node:path";
 
 import {
@@ -9,7 +8,7 @@ import {
   obtainable,
 } from "../../../../components/add-ons/manifests/manifests";
 import { Manifest, manifests } from "../../../../components/versions";
-import { listen } from "../../../support/listen";
+import { serve } from "../../../support/listen";
 import { testFolder } from "../../../support/test-folder";
 
 const path = "thing-v1/thing.yaml";
@@ -18,7 +17,6 @@ const bad = "kind: Bad\n";
 const hash = (text: string) => createHash("sha256").update(text).digest("hex");
 
 let scratch: string;
-let server: Server;
 let base: string;
 /** What the server was asked for, in turn. */
 let asked: string[];
@@ -30,23 +28,18 @@ beforeEach(async () => {
   scratch = testFolder();
   asked = [];
   answers = new Map();
-  server = createServer((request, response) => {
+  base = await serve((request, response) => {
     asked.push(request.url!);
     const queue = answers.get(request.url!) ?? [404];
     const answer = queue.length > 1 ? queue.shift()! : queue[0]!;
     response.writeHead(typeof answer === "number" ? answer : 200);
     response.end(typeof answer === "number" ? "" : answer);
   });
-  base = `http://127.0.0.1:${await listen(server)}`;
   process.env["XDG_CACHE_HOME"] = join(scratch, "cache");
   delete process.env["ZONED_MANIFESTS"];
 });
 
-afterEach(async () => {
-  process.env = { ...before };
-  server.closeAllConnections();
-  await new Promise((closed) => server.close(closed));
-});
+afterEach(() => void (process.env = { ...before }));
 
 const manifest = (): Manifest => ({ path, url: `${base}/upstream`, sha256: hash(good) });
 const cacheFolder = () => join(scratch, "cache", "zoned", "manifests");

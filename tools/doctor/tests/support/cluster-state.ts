@@ -139,7 +139,7 @@ export const healthyCluster = ({ machines }: Expected = threeByThree): FakeClust
 /** An API server on this host that has this state, which may change meanwhile. */
 export async function serveCluster(cluster: { current: FakeClusterState }, certificateDays = 365) {
   const readiness = { status: 200, text: "ok", asked: 0 };
-  const api = await serveKubernetesApi(({ url = "", method }, response) => {
+  const kubeconfig = await serveKubernetesApi(({ url = "", method }, response) => {
     const { pathname, searchParams } = new URL(url, "https://localhost");
     const { current } = cluster;
     const send = (status: number, text: string) =>
@@ -187,7 +187,7 @@ export async function serveCluster(cluster: { current: FakeClusterState }, certi
     return send(items ? 200 : 404, JSON.stringify({ items }));
   }, certificateDays * 24);
   return {
-    ...api,
+    kubeconfig,
     /** What /readyz answers, and how often it was asked. */
     readiness,
   };

@@ -30,7 +30,6 @@ describe("a local Azure", () => {
   afterEach(async () => {
     await azure?.stop();
     azure = undefined;
-    other.close();
   });
 
   const start = async (options: Partial<LocalAzureOptions> = {}) =>

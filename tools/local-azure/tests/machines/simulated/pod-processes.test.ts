@@ -147,12 +147,10 @@ it.each<[what: string, isReady: boolean, probe?: Body, pid?: number]>([
   ["without a probe", true, undefined, 1],
   ["without a process", false, undefined, undefined],
 ])("takes a container %s for ready: %s", async (_, isReady, readinessProbe, pid) => {
-  const { port, close } = await httpsServer();
+  const { port } = await httpsServer();
   const process = { name: "it", pid, since: Date.now(), restarts: 0 };
 
   expect(await passesReadinessProbe(readinessProbe, process, port)).toBe(isReady);
-
-  close();
 });
 
 it("runs one of several pods that elect a leader by the name of their host, and another when it is gone", async () => {

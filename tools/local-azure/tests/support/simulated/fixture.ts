@@ -105,7 +105,7 @@ export async function httpsServer() {
   );
   server.on("secureConnection", (socket: TLSSocket) => isResumed.push(socket.isSessionReused()));
   const port = await listen(server);
-  return { host: "127.0.0.1", port, serverName, ca, isResumed, close: () => server.close() };
+  return { host: "127.0.0.1", port, serverName, ca, isResumed };
 }
 
 let machinesMade = 0;

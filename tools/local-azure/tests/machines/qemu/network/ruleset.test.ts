@@ -103,18 +103,14 @@ test("one result that agrees makes the count begin anew", () => {
 test("each HTTPS probe is a connection of its own, and only the first costs the machine a signature", async () => {
   // The platform's own address is there in the networks of machines alone.
   jest.replaceProperty(rulesets, "platformAddress", "127.0.0.1" as never);
-  const { host, port, isResumed, close } = await httpsServer();
+  const { host, port, isResumed } = await httpsServer();
   const balancing = { address: host, port, protocol: "Tcp", backendPort: port, backends: [host] };
   const asked = {
     ...{ ...balancing, isFloating: false, isInternal: false },
     probe: { name: "api", protocol: "Https", port, requestPath: "/readyz" },
   };
 
-  try {
-    for (let turn = 0; turn < 3; turn += 1) expect(await probe(host, asked, 5_000)).toBe(true);
-  } finally {
-    close();
-  }
+  for (let turn = 0; turn < 3; turn += 1) expect(await probe(host, asked, 5_000)).toBe(true);
 
   expect(isResumed).toEqual([false, true, true]);
 });
