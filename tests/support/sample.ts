@@ -8,6 +8,10 @@ import { versions } from "../../components/versions";
 
 export const subscriptionId = "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
 
+/** Azure's id of what is in this group; its path begins with the provider. */
+export const idIn = (group: string, path: string): string =>
+  `/subscriptions/${subscriptionId}/resourceGroups/${group}/providers/${path}`;
+
 export const pool: WorkerPool = {
   name: "workers",
   count: 3,

@@ -8,15 +8,17 @@ import { serveKubernetesApi } from "../support/kubernetes-api";
 import { listen } from "../support/listen";
 import { awaitedBy } from "../support/machines";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
+import { idIn } from "../support/sample";
 import type { Values } from "../support/stack";
 import { clusterIn } from "../../tools/cli/stack";
 
 const common: Values = {
   etcdBackups: {
     every: "6h",
-    container:
-      "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers" +
-      "/Microsoft.Storage/storageAccounts/zonedbackups/blobServices/default/containers/etcd",
+    container: idIn(
+      "backups",
+      "Microsoft.Storage/storageAccounts/zonedbackups/blobServices/default/containers/etcd",
+    ),
   },
 };
 const ours: Values = {

@@ -1,7 +1,8 @@
+import { idIn } from "../sample";
 import type { Cases } from "./case";
 
 const containerIn = (group: string): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd`;
+  idIn(group, "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd");
 const container = containerIn("backups");
 
 export const etcdBackupCases: Cases = {

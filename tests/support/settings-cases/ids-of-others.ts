@@ -1,7 +1,8 @@
+import { idIn } from "../sample";
 import type { Cases } from "./case";
 
 const setIn = (group: string, name = "kubernetes"): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Compute/diskEncryptionSets/${name}`;
+  idIn(group, `Microsoft.Compute/diskEncryptionSets/${name}`);
 
 export const diskEncryptionSetCases: Cases = {
   refused: [
@@ -33,7 +34,7 @@ export const diskEncryptionSetCases: Cases = {
 };
 
 const identityIn = (group: string): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`;
+  idIn(group, "Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes");
 
 export const existingIdentityCases: Cases = {
   refused: [
@@ -55,8 +56,10 @@ export const existingIdentityCases: Cases = {
       {
         identityId: identityIn("identities"),
         etcdBackups: {
-          container:
-            "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+          container: idIn(
+            "backups",
+            "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+          ),
         },
       },
     ],
@@ -64,7 +67,7 @@ export const existingIdentityCases: Cases = {
 };
 
 const imageIn = (group: string, version = "2026.1127.930"): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Compute/galleries/zoned/images/node/versions/${version}`;
+  idIn(group, `Microsoft.Compute/galleries/zoned/images/node/versions/${version}`);
 
 export const imageCases: Cases = {
   refused: [
@@ -86,7 +89,7 @@ export const imageCases: Cases = {
 };
 
 const subnet = (name: string, network = "spoke", group = "network"): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/Microsoft.Network/virtualNetworks/${network}/subnets/${name}`;
+  idIn(group, `Microsoft.Network/virtualNetworks/${network}/subnets/${name}`);
 
 export const nodeSubnetCases: Cases = {
   refused: [

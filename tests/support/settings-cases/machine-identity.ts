@@ -1,10 +1,12 @@
+import { idIn } from "../sample";
 import type { Cases } from "./case";
 
-const container =
-  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+const container = idIn(
+  "backups",
+  "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+);
 const without = { machineIdentity: false };
-const identityId =
-  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop";
+const identityId = idIn("shop", "Microsoft.ManagedIdentity/userAssignedIdentities/shop");
 
 export const machineIdentityCases: Cases = {
   refused: [

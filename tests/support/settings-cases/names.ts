@@ -1,13 +1,15 @@
+import { idIn, subscriptionId } from "../sample";
 import type { Cases } from "./case";
-
-const inGroup = "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/mine/providers";
 
 /** What others have in the group that the cluster is in. */
 const theirs = {
-  identityId: `${inGroup}/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes`,
-  nodeSubnets: [`${inGroup}/Microsoft.Network/virtualNetworks/spoke/subnets/nodes`],
+  identityId: idIn("mine", "Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes"),
+  nodeSubnets: [idIn("mine", "Microsoft.Network/virtualNetworks/spoke/subnets/nodes")],
   etcdBackups: {
-    container: `${inGroup}/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd`,
+    container: idIn(
+      "mine",
+      "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+    ),
   },
 };
 
@@ -16,8 +18,7 @@ export const resourceGroupCases: Cases = {
     [
       "a resource group by its id",
       {
-        resourceGroup:
-          "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/platform",
+        resourceGroup: `/subscriptions/${subscriptionId}/resourceGroups/platform`,
       },
       "not its id (pulumi config set resourceGroup platform)",
     ],

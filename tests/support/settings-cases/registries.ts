@@ -1,11 +1,10 @@
+import { idIn } from "../sample";
 import type { Cases, Refused } from "./case";
 
-const idOf = (group: string, type: string): string =>
-  `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/${group}/providers/${type}`;
 const registry = (group: string, name = "ourimages"): string =>
-  idOf(group, `Microsoft.ContainerRegistry/registries/${name}`);
+  idIn(group, `Microsoft.ContainerRegistry/registries/${name}`);
 const identity = (group: string, name = "kubelets"): string =>
-  idOf(group, `Microsoft.ManagedIdentity/userAssignedIdentities/${name}`);
+  idIn(group, `Microsoft.ManagedIdentity/userAssignedIdentities/${name}`);
 
 const registries = [registry("images")];
 const both = [

@@ -1,7 +1,7 @@
+import { idIn } from "../sample";
 import type { Cases } from "./case";
 
-const registry =
-  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/images/providers/Microsoft.ContainerRegistry/registries/OurImages";
+const registry = idIn("images", "Microsoft.ContainerRegistry/registries/OurImages");
 
 const to = (host: string, change: object = {}) => ({
   registryCredentials: { [host]: { username: "robot", password: "hush", ...change } },

@@ -1,7 +1,8 @@
+import { idIn, subscriptionId } from "../sample";
 import type { Cases } from "./case";
 
-const subscription = "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11";
-const identityId = `${subscription}/resourceGroups/shop/providers/Microsoft.ManagedIdentity/userAssignedIdentities/shop`;
+const subscription = `/subscriptions/${subscriptionId}`;
+const identityId = idIn("shop", "Microsoft.ManagedIdentity/userAssignedIdentities/shop");
 const role = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1";
 const roles = [{ role, scope: `${subscription}/resourceGroups/shop` }];
 const app = { namespace: "shop", serviceAccount: "app" };

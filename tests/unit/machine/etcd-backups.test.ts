@@ -5,12 +5,14 @@ import { dirname, join } from "node:path";
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import { parseContainer } from "../../../components/settings/azure-ids";
 import { renewalFiles } from "../../../components/machine/renewal";
-import { validSettings } from "../../support/sample";
+import { idIn, subscriptionId, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { installed } from "../../support/tools";
 
-const container =
-  "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/Backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
+const container = idIn(
+  "Backups",
+  "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+);
 
 const fileOf = (settings: object, ending: string) =>
   snapshotFiles({ ...validSettings, ...settings }, "the-client", "the secret").find(({ path }) =>
@@ -122,7 +124,7 @@ it("writes units that systemd itself takes, and starts nothing that is not there
 
 it("knows a container by its id in whatever case Azure prints it", () => {
   expect(parseContainer(container.replace("resourceGroups", "resourcegroups"))).toEqual({
-    subscriptionId: "3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11",
+    subscriptionId,
     resourceGroup: "Backups",
     account: "ours",
     container: "etcd",

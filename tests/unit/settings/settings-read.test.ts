@@ -3,23 +3,23 @@ import * as pulumi from "@pulumi/pulumi";
 import { problems } from "../../../components/settings/rules";
 import { warnings } from "../../../components/settings/warnings";
 import { versions } from "../../../components/versions";
-import { validSettings } from "../../support/sample";
+import { idIn, validSettings } from "../../support/sample";
 import { access, complaints, declared, settingsWith, Values } from "../../support/stack";
 
 describe("settings read", () => {
-  const identityId =
-    "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes";
-  const registries = [
-    "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/images/providers/Microsoft.ContainerRegistry/registries/ourimages",
-  ];
-  const kubeletIdentityId =
-    "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/identities/providers/Microsoft.ManagedIdentity/userAssignedIdentities/kubelets";
-  const image =
-    "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/images/providers/Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0";
-  const diskEncryptionSetId =
-    "/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/kubernetes";
+  const identityId = idIn(
+    "identities",
+    "Microsoft.ManagedIdentity/userAssignedIdentities/kubernetes",
+  );
+  const registries = [idIn("images", "Microsoft.ContainerRegistry/registries/ourimages")];
+  const kubeletIdentityId = idIn(
+    "identities",
+    "Microsoft.ManagedIdentity/userAssignedIdentities/kubelets",
+  );
+  const image = idIn("images", "Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0");
+  const diskEncryptionSetId = idIn("keys", "Microsoft.Compute/diskEncryptionSets/kubernetes");
   const subnet = (name: string) =>
-    `/subscriptions/3f1f6c52-8f0e-4b0c-9a52-4a3f6b0f7e11/resourceGroups/network/providers/Microsoft.Network/virtualNetworks/spoke/subnets/${name}`;
+    idIn("network", `Microsoft.Network/virtualNetworks/spoke/subnets/${name}`);
   const stack: Values = { location: "westeurope", ...access };
 
   beforeEach(() => {
