@@ -8,7 +8,7 @@ const tracked = execFileSync("git", ["ls-files"], { cwd: checkout, encoding: "ut
 const folders = new Set(
   tracked.filter((file) => file.includes("/")).map((file) => file.split("/")[0]),
 );
-const pages = tracked.filter((file) => /^(docs\/)?[^/]+\.md$/.test(file));
+const pages = tracked.filter((file) => file.endsWith(".md"));
 
 const read = (page: string): string => readFileSync(join(checkout, page), "utf8");
 
@@ -31,12 +31,13 @@ function isDeadLink(page: string, link: string): boolean {
 
 /**
  * Whether a word in code font is a path that is not there. One of this repository begins with one of
- * its folders; a source file may be named by the end of its path.
+ * its folders, or with one beside the page; a source file may be named by the end of its path.
  */
-function isDeadPath(word: string): boolean {
+function isDeadPath(page: string, word: string): boolean {
   if (!/^[\w./-]+$/.test(word)) return false;
   const [folder, ...rest] = word.split("/");
-  if (rest.length > 0 && folders.has(folder)) return !existsSync(join(checkout, word));
+  if (rest.length > 0 && folders.has(folder))
+    return ![".", dirname(page)].some((from) => existsSync(join(checkout, from, word)));
   const isSource = /\.(ts|cjs|sh|yaml)$/.test(word);
   return isSource && !tracked.some((file) => `/${file}`.endsWith(`/${word}`));
 }
@@ -51,7 +52,7 @@ describe.each(pages)("%s", (page) => {
   });
 
   it("names files that exist", () => {
-    expect(words.filter(isDeadPath)).toEqual([]);
+    expect(words.filter((word) => isDeadPath(page, word))).toEqual([]);
   });
 
   it("names npm commands that exist", () => {
