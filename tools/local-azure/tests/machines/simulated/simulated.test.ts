@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 
 import type { VirtualMachine } from "../../../machines/machines";
@@ -25,6 +24,7 @@ import {
 } from "../../support/simulated/fixture";
 import { testFolder } from "../../../../../tests/support/test-folder";
 import { describeUnless } from "../../../../../tests/support/unless";
+import { until } from "../../../../../tests/support/until";
 
 /** A folder with etcd, kubeadm, kwok and the control plane's components. */
 const folder = process.env.ZONED_BINARIES;
@@ -77,15 +77,6 @@ describeUnless(missing)("simulated machines on real components", () => {
   const node = (name: string) => admin().find(`/api/v1/nodes/${name}`);
   const readyCondition = async (name: string) =>
     (await node(name))!.status.conditions.find(({ type }: Body) => type === "Ready").status;
-  const eventually = async <T>(what: string, look: () => Promise<T | undefined | false>) => {
-    for (const until = Date.now() + 120_000; Date.now() < until; await wait(200)) {
-      const seen = await look();
-      if (seen) {
-        return seen;
-      }
-    }
-    throw new Error(`${what}: not within two minutes`);
-  };
   const pids = () =>
     machines.status().flatMap(({ processes }) => processes.flatMap(({ pid }) => pid ?? []));
 
@@ -182,7 +173,7 @@ describeUnless(missing)("simulated machines on real components", () => {
       run(cp[1]),
       run(cp[2]),
     ]);
-    const zones = await eventually("zones of all nodes", async () => {
+    const zones = await until("zones of all nodes", async () => {
       const { items } = await admin().get("/api/v1/nodes");
       const labels = items.map(({ metadata }: Body) => [
         metadata.name,
@@ -212,7 +203,7 @@ describeUnless(missing)("simulated machines on real components", () => {
   it("removes the stale node of a predecessor with the token's own right, and fails without it", async () => {
     const [at, manager] = cloudControllerManager.at(-1)!;
     await admin().delete(`${at}/${(manager as Body).metadata.name}`);
-    await eventually("the cloud provider to go", async () => {
+    await until("the cloud provider to go", async () => {
       const { items } = await admin().get(
         "/api/v1/namespaces/kube-system/pods?labelSelector=app=ccm",
       );
@@ -246,10 +237,7 @@ describeUnless(missing)("simulated machines on real components", () => {
       return (await admin().find(`${leases}/${name}`))?.spec.renewTime;
     };
     const renews = (name: string, since: string | undefined) =>
-      eventually(
-        `the lease of ${name}`,
-        async () => ![undefined, since].includes(await renewed(name)),
-      );
+      until(`the lease of ${name}`, async () => ![undefined, since].includes(await renewed(name)));
     const allReady = () =>
       Object.fromEntries(
         [1, 2, 3].flatMap((index) =>
@@ -261,7 +249,7 @@ describeUnless(missing)("simulated machines on real components", () => {
       );
 
     beforeAll(() =>
-      eventually("static pods", async () => isDeepStrictEqual(await staticPods(), allReady())),
+      until("static pods", async () => isDeepStrictEqual(await staticPods(), allReady())),
     );
 
     it("show nothing of this host, but what their machines have", async () => {

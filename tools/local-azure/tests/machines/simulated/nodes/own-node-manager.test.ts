@@ -1,6 +1,5 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 
 import { CloudNodeManager } from "../../../../../../components/add-ons/cloud-provider/cloud-node-manager";
 import { isMachine, machineOf } from "../../../../arm/types/compute/virtual-machine";
@@ -21,6 +20,7 @@ import { validSettings } from "../../../../../../tests/support/sample";
 import { testFolder } from "../../../../../../tests/support/test-folder";
 import { firstBoot, newFixture, scriptOf } from "../../../support/simulated/fixture";
 import { describeUnless } from "../../../../../../tests/support/unless";
+import { until } from "../../../../../../tests/support/until";
 
 const state = testFolder();
 
@@ -44,16 +44,6 @@ describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, 
     const resource = azure.arm.view.find(compute(`virtualMachines/${name}`))!;
     if (!isMachine(resource)) throw new Error(`${name} is no machine`);
     return machineOf(resource, azure.arm.view);
-  };
-  const eventually = async <T>(
-    what: string,
-    look: () => Promise<T | undefined> | T | undefined,
-  ) => {
-    for (const until = Date.now() + 300_000; Date.now() < until; await wait(300)) {
-      const seen = await look();
-      if (seen !== undefined) return seen;
-    }
-    throw new Error(`${what}: not within five minutes`);
   };
 
   /** Creates a machine at this address of the first zone. */
@@ -125,7 +115,7 @@ describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, 
 
     for (const [at, object] of await recorded()) await admin().post(at, object);
 
-    const node = await eventually("a Node without the taint", async () => {
+    const node = await until("a Node without the taint", async () => {
       const seen = await of("cp-1");
       return isFresh(seen) ? undefined : seen;
     });
