@@ -49,20 +49,23 @@ describe("a client", () => {
     let asked = 0;
     const proxy = await serveApiProxy((name) => (asked++, api.redirect(name, 6443)), 0, 0);
     const through = () => new Client({ ...api.access, proxy: `http://127.0.0.1:${proxy.port}` });
+    try {
+      expect(await (client = through()).get("/version")).toEqual({});
 
-    expect(await (client = through()).get("/version")).toEqual({});
-
-    expect(asked).toBe(1);
-    client.close();
-    await api.stop();
-    await expect((client = through()).get("/version")).rejects.toThrow(
-      /:6443 cannot be reached: the proxy http:\/\/127\.0\.0\.1:\d+ answers 502 Bad Gateway$/,
-    );
-    client.close();
-    await proxy.close();
-    await expect((client = through()).get("/version")).rejects.toThrow(
-      /:6443 cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:/,
-    );
+      expect(asked).toBe(1);
+      client.close();
+      await api.stop();
+      await expect((client = through()).get("/version")).rejects.toThrow(
+        /:6443 cannot be reached: the proxy http:\/\/127\.0\.0\.1:\d+ answers 502 Bad Gateway$/,
+      );
+      client.close();
+      await proxy.close();
+      await expect((client = through()).get("/version")).rejects.toThrow(
+        /:6443 cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:/,
+      );
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("reports what the server says when it refuses", async () => {
