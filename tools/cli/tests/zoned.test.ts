@@ -10,6 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 import { oldestGo } from "../../programs/builds";
@@ -275,7 +276,7 @@ it.each([
 
 itUnless(asRoot)("says how to go on without a home folder", () => {
   installed();
-  chmodSync(root, 0o755);
+  for (const folder of [tmpdir(), root]) chmodSync(folder, 0o755);
   const { HOME: _home, ...env } = process.env;
   const { stderr } = spawnSync(process.execPath, ["tools/cli/zoned.cjs", "start"], {
     cwd: root,
