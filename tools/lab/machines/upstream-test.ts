@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { parse, stringify } from "yaml";
@@ -44,7 +44,7 @@ export interface UpstreamTestOptions {
   readonly kubeconfig: string;
   /** Where its API answers on this host. */
   readonly address: Address;
-  /** For what is written while it runs. */
+  /** For what is written while it runs, and gone afterwards. */
   readonly folder: string;
   readonly progress: Progress;
   readonly signal: AbortSignal;
@@ -56,20 +56,25 @@ export interface UpstreamTestOptions {
  * @throws Error with what the test said when it failed, or was not run
  */
 export async function runUpstreamTest(name: string, options: UpstreamTestOptions): Promise<void> {
-  const { kubectl, folder, signal } = options;
+  const { kubectl, signal } = options;
   await install([e2e], options);
-  const { kubeconfig, within } = byName(options);
-  const report = join(folder, "e2e.json");
-  rmSync(report, { force: true });
-  const flags = [
-    ...["--provider=skeleton", `--kubeconfig=${kubeconfig}`, `--kubectl-path=${kubectl}`],
-    ...["--dump-logs-on-failure=false", "--ginkgo.no-color", `--ginkgo.json-report=${report}`],
-    `--ginkgo.focus=${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)}$`,
-  ];
-  const command = [...within, placesOf(e2e)["e2e.test"]!, ...flags];
-  const ended = await run(command, { signal }).catch((error: unknown) => error);
-  if (ended instanceof Interrupted) throw ended;
-  expectPassed(specsIn(report, ended));
+  // The kubeconfig in it is the administrator's.
+  const folder = mkdtempSync(join(options.folder, "e2e-"));
+  try {
+    const { kubeconfig, within } = byName({ ...options, folder });
+    const report = join(folder, "report.json");
+    const flags = [
+      ...["--provider=skeleton", `--kubeconfig=${kubeconfig}`, `--kubectl-path=${kubectl}`],
+      ...["--dump-logs-on-failure=false", "--ginkgo.no-color", `--ginkgo.json-report=${report}`],
+      `--ginkgo.focus=${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)}$`,
+    ];
+    const command = [...within, placesOf(e2e)["e2e.test"]!, ...flags];
+    const ended = await run(command, { signal }).catch((error: unknown) => error);
+    if (ended instanceof Interrupted) throw ended;
+    expectPassed(specsIn(report, ended));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Fails unless one test was run, and passed, and nothing around it failed. */
@@ -92,7 +97,7 @@ export function byName({
   const name = apiNameIn(kubeconfig);
   const config = parse(kubeconfig);
   config.clusters[0].cluster.server = `https://${name}:${port}`;
-  const files = { kubeconfig: join(folder, "e2e.kubeconfig"), hosts: join(folder, "e2e.hosts") };
+  const files = { kubeconfig: join(folder, "kubeconfig"), hosts: join(folder, "hosts") };
   writeWhole(files.kubeconfig, stringify(config));
   writeWhole(files.hosts, `${host} localhost ${name}\n`);
   const script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"';
