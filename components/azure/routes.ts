@@ -42,8 +42,9 @@ const rangedIn = (table: readonly Route[]): Ranged[] =>
 
 const sizeOf = ([first, last]: Span): number => last - first + 1;
 
-/** Of two ranges in CIDR form that share an address, one is in the other. */
+/** The routes that packets to a range go by, each for a part of it. */
 function goneBy(span: Span, routes: readonly Ranged[]): Ranged[] {
+  // Of two ranges in CIDR form that share an address, one is in the other.
   const there = routes.filter((one) => isIn(one.span, span) || isIn(span, one.span));
   const spans = there.map((one) => one.span);
   return there.filter((one) => {

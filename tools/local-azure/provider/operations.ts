@@ -176,8 +176,9 @@ export class AzureNative {
     const accepted = (): void => void (isAccepted = true);
     try {
       await this.send(context, async () => {
-        this.authorization.check(method.toUpperCase(), id);
-        this.authorization.checkLinks(id, type, body);
+        const { authorization } = this;
+        authorization.check(method.toUpperCase(), id);
+        authorization.checkLinks(id, type, body);
         return this.arm[method](id, body, { accepted });
       });
     } catch (error) {
