@@ -260,8 +260,8 @@ export class Machine extends pulumi.ComponentResource {
    * it could not make.
    */
   get isSpare(): boolean {
-    const { plan, retained, current } = this.args;
-    return plan.spot !== undefined && !(retained && current?.bootstrap !== undefined);
+    const { plan, current } = this.args;
+    return plan.spot !== undefined && current?.bootstrap === undefined;
   }
 
   /** Known when Azure would take it. Where `--target` leaves the drain out, it is the size before. */

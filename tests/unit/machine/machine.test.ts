@@ -97,7 +97,7 @@ it.each([
     { plan: spot, retained: true, current: { size: spot.size } },
   ],
   ["that is a member", true, { plan: spot, retained: true, current: member }],
-  ["that is replaced", false, { plan: spot, current: member }],
+  ["that is replaced", true, { plan: spot, current: member }],
 ])("is waited for where it is one %s: %s", async (_, isAwaited, change) => {
   expect((await build(change)).machine.isSpare).toBe(!isAwaited);
 });
