@@ -133,7 +133,13 @@ function start(
   // The official kubernetes plugin leaves kubeconfigs there, in clear.
   const temporary = `${run}.tmp`;
   mkdirSync(temporary, { mode: 0o700 });
-  const env = { ...environmentOf(options), ...environmentOfRun(run), TMPDIR: temporary };
+  const env = {
+    ...environmentOf(options),
+    ...environmentOfRun(run),
+    TMPDIR: temporary,
+    // A preview keeps nothing, and the engine would still serialize the whole state after each resource.
+    ...(args[0] === "preview" && { PULUMI_SKIP_CHECKPOINTS: "true" }),
+  };
   return runEngine(join(binaries, "pulumi"), args, { cwd: program, env, output, signal }).finally(
     () => rmSync(temporary, { recursive: true, force: true }),
   );
