@@ -311,10 +311,18 @@ module.exports = {
       "Writes a report of what is true of real machines, and ends with exit code 1 when something is not.",
     args: {
       name: "chapter",
-      about: "all of them without any",
+      about: "all but conformance-all without any",
       choices: [
-        ...["one", "conformance", "alone", "three", "maintenance", "traffic", "upgrade", "patch"],
-        ...["upgrade-three", "landing-zone", "landing-zone-patch", "authorities", "accounts"],
+        ...["one", "conformance", "conformance-all", "alone", "three", "maintenance", "traffic"],
+        ...[
+          "upgrade",
+          "patch",
+          "upgrade-three",
+          "landing-zone",
+          "landing-zone-patch",
+          "authorities",
+          "accounts",
+        ],
         ...["identity", "image", "restore", "restore-three"],
       ],
     },

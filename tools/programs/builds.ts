@@ -1,6 +1,5 @@
 import { execFile, spawn } from "node:child_process";
 import { copyFileSync } from "node:fs";
-import { constants, getPriority, setPriority } from "node:os";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
@@ -69,7 +68,7 @@ async function putBeside({ module, beside }: GoBuild, folder: string): Promise<v
 }
 
 async function buildOne(
-  { module, packages = ["tool"], ldflags, binary = "" }: GoBuild,
+  { module, packages = ["tool"], isTest, ldflags, binary = "" }: GoBuild,
   folder: string,
   step: Step,
   signal: AbortSignal,
@@ -77,17 +76,16 @@ async function buildOne(
   // What ends in a slash is a folder to `go build`, for any number of binaries. They are not debugged,
   // and -w throws away what would be written for it.
   const quick = ["-gcflags=all=-dwarf=false"];
-  const flags = ["-v", ...quick, "-ldflags", ldflags, "-o", `${folder}/${binary}`];
-  const go = spawn("go", ["build", ...flags, ...packages], {
+  const command = isTest ? ["test", "-c"] : ["build", "-v"];
+  const flags = [...quick, "-ldflags", ldflags, "-o", `${folder}/${binary}`];
+  // What goes on beside a build comes first. Said to each of Go's threads, of which any starts compilers.
+  const go = spawn("nice", ["-n", "10", "go", ...command, ...flags, ...packages], {
     cwd: join(__dirname, "modules", module),
     env: environment(),
     stdio: ["ignore", "ignore", "pipe"],
     // A group of its own: the terminal's Ctrl-C comes to it through us, once.
     detached: true,
   });
-  // What goes on beside a build comes first.
-  const priority = Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL);
-  if (go.pid !== undefined) setPriority(go.pid, priority);
   const send = (name: NodeJS.Signals): void => {
     try {
       if (go.pid !== undefined) process.kill(-go.pid, name);
@@ -123,7 +121,7 @@ async function buildOne(
   if (signal.aborted) throw new Interrupted();
   if (code !== 0) {
     throw new UserError(
-      `Go could not build ${module} (go build ended with ${code}):\n${tail.map((line) => `  ${line}`).join("\n")}`,
+      `Go could not build ${module} (go ${command[0]} ended with ${code}):\n${tail.map((line) => `  ${line}`).join("\n")}`,
     );
   }
 }

@@ -37,6 +37,8 @@ export interface GoBuild {
   readonly module: string;
   /** Which of the tools that go.mod names are built; without it, all of them. */
   readonly packages?: readonly string[];
+  /** Its package is a test, which is built as a program. */
+  readonly isTest?: true;
   readonly ldflags: string;
   /** The name of the only binary, where its package has another. */
   readonly binary?: string;

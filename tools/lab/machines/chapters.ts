@@ -23,7 +23,7 @@ import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 import { trafficClaims } from "./claims/traffic";
 import { patchClaims, upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
-import { upstreamClaims } from "./claims/upstream";
+import { conformanceClaims, upstreamClaims } from "./claims/upstream";
 
 const oneWorker = [{ name: "workers", count: 1, size: "Standard_B2s" }];
 
@@ -49,6 +49,13 @@ export const chapters: readonly Chapter[] = [
     name: "one control plane and two workers, asked by upstream's conformance tests",
     settings: {},
     claims: [comesUp, ...upstreamClaims],
+  },
+  {
+    key: "conformance-all",
+    name: "one control plane and two workers, asked by all of upstream's conformance tests",
+    settings: {},
+    claims: [comesUp],
+    listed: conformanceClaims,
   },
   {
     key: "alone",

@@ -25,6 +25,8 @@ export interface Chapter {
   /** Makes what others have made before the cluster; again when the chapter is taken up. */
   readonly give?: (cluster: RealCluster) => Promise<Given>;
   readonly claims: readonly Claim[];
+  /** Claims after those, which somebody else's program lists. They may take a night, so that it is run when it is named. */
+  readonly listed?: (cluster: RealCluster) => Promise<readonly Claim[]>;
 }
 
 export interface Result {

@@ -32,7 +32,7 @@ import { pulumi } from "../../pulumi/pulumi";
 import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
-import { runUpstreamTest } from "./upstream-test";
+import { conformanceTests, runUpstreamTest } from "./upstream-test";
 import { sendToAzure } from "../../local-azure/tests/support/arm/clients";
 
 const stack = "machines";
@@ -193,6 +193,10 @@ export class RealCluster {
 
   private get kubectlPath(): string {
     return join(this.binaries, "kubectl");
+  }
+
+  conformanceTests(): Promise<string[]> {
+    return conformanceTests(this.given);
   }
 
   /** Runs one of upstream's end-to-end tests by its whole name. */

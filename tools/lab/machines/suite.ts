@@ -14,7 +14,7 @@ import { Findings, summary } from "./findings";
 export interface SuiteOptions {
   /** Folder of the report, and of everything that machines need while they live. */
   readonly folder: string;
-  /** Keys of the chapters that are run; without any, all. */
+  /** Keys of the chapters that are run; without any, all but those whose claims somebody else lists. */
   readonly only: readonly string[];
   /** Leaves the machines of a chapter in which a claim is not true, and ends there. */
   readonly keep: boolean;
@@ -31,10 +31,10 @@ export async function testMachines(
   const record = new Findings(folder);
   try {
     for (const chapter of chapters) {
-      if (only.length > 0 && !only.includes(chapter.key)) continue;
+      if (only.length === 0 ? chapter.listed : !only.includes(chapter.key)) continue;
       const state = join(folder, chapter.key);
       if (rehearsalFolder(state) === undefined) {
-        if (record.isWell(chapter)) continue;
+        if (!chapter.listed && record.isWell(chapter)) continue;
         // Of machines that are gone nothing more can be asked.
         record.forget(chapter);
       }
@@ -77,12 +77,13 @@ async function runChapter(
   signal: AbortSignal,
 ): Promise<boolean> {
   progress.line(`\n${chapter.name}`);
-  const { settings, upgrades, pullsAddOns } = chapter;
+  const { settings, upgrades, pullsAddOns, listed } = chapter;
   const machines = { settings, upgrades, pullsAddOns };
   const cluster = await RealCluster.open({ state, ...machines, progress, signal });
   if (chapter.give) await cluster.take(await chapter.give(cluster));
+  const claims = [...chapter.claims, ...((await listed?.(cluster)) ?? [])];
   let ground: string | undefined;
-  for (const claim of chapter.claims) {
+  for (const claim of claims) {
     if (record.hasPassed(chapter, claim)) continue;
     const base = { chapter: chapter.name, sentence: claim.sentence };
     if (ground !== undefined) {
@@ -94,7 +95,7 @@ async function runChapter(
     if (result.outcome === "failed" && claim.isGround) ground = claim.sentence;
   }
   await record.addSteps(chapter, cluster);
-  return record.isWell(chapter);
+  return record.isWell({ ...chapter, claims });
 }
 
 async function judge(

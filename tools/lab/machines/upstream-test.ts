@@ -7,29 +7,31 @@ import { versions } from "../../../components/versions";
 import type { Address } from "../../local-azure/daemon/attachment";
 import { run } from "../../local-azure/machines/qemu/process";
 import { apiNameIn } from "../../local-azure/rehearsal/cluster-view";
-import { ownProgram } from "../../mirror/mirrored-programs";
-import { install, placesOf } from "../../programs/installs";
+import { install, type InstallOptions, placesOf } from "../../programs/installs";
+import { ofModule, type Tool } from "../../programs/tools";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { Interrupted } from "../../shared/user-error";
 
 const archive = `https://dl.k8s.io/release/v${versions.kubernetes}/kubernetes-test-linux-amd64.tar.gz`;
 
-/** Upstream's end-to-end tests; built here, those of sig-network alone. */
-const e2e = {
-  ...ownProgram(
-    "kubernetes",
-    { packages: ["./e2e"], binary: "e2e.test" },
-    { name: "e2e", version: versions.kubernetes, binaries: ["e2e.test"], typical: "5 min" },
-  ),
+/** Upstream's end-to-end tests. */
+const e2e: Tool = {
+  ...ofModule({
+    ...{ name: "e2e", folder: "kubernetes", module: "k8s.io/kubernetes", typical: "10 min" },
+    binaries: ["e2e.test"],
+    build: { packages: ["k8s.io/kubernetes/test/e2e"], binary: "e2e.test", isTest: true },
+  }),
   downloads: [
     {
       url: archive,
-      sha256: { kind: "bare" as const, url: `${archive}.sha256` },
+      sha256: { kind: "bare", url: `${archive}.sha256` },
       members: { "e2e.test": "kubernetes/test/bin/e2e.test" },
     },
   ],
 };
+
+const program = placesOf(e2e)["e2e.test"]!;
 
 /** What Ginkgo's JSON report has of a test. */
 interface Spec {
@@ -50,6 +52,13 @@ export interface UpstreamTestOptions {
   readonly signal: AbortSignal;
 }
 
+/** The names of all tests that a conformant cluster passes. */
+export async function conformanceTests(options: InstallOptions): Promise<string[]> {
+  await install([e2e], options);
+  const list = await run([program, "--list-conformance-tests"], options);
+  return (parse(list) as { readonly codename: string }[]).map(({ codename }) => codename);
+}
+
 /**
  * Runs the one of upstream's tests that has exactly this name.
  *
@@ -68,7 +77,7 @@ export async function runUpstreamTest(name: string, options: UpstreamTestOptions
       ...["--dump-logs-on-failure=false", "--ginkgo.no-color", `--ginkgo.json-report=${report}`],
       `--ginkgo.focus=${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)}$`,
     ];
-    const command = [...within, placesOf(e2e)["e2e.test"]!, ...flags];
+    const command = [...within, program, ...flags];
     const ended = await run(command, { signal }).catch((error: unknown) => error);
     if (ended instanceof Interrupted) throw ended;
     expectPassed(specsIn(report, ended));

@@ -70,6 +70,11 @@ const cloudProviders: Readonly<Record<string, () => BuiltImage>> = {
   [cloudProviderImages(current.version).nodeManager]: () => cloudProvider("cloud-node-manager"),
 };
 
+const busyboxAlone = (): BuiltImage => ({
+  recipe: { layers: [busybox], command: ["sh"] },
+  from: "Debian's busybox-static",
+});
+
 /** Images that can be built here, by their names without registry and tag. */
 const recipes: Readonly<Record<string, (release: Release) => BuiltImage>> = {
   ...Object.fromEntries(
@@ -130,10 +135,8 @@ const recipes: Readonly<Record<string, (release: Release) => BuiltImage>> = {
     recipe: { layers: [busybox, networkClients], command: ["sh"] },
     from: "Debian's bind9-dnsutils",
   }),
-  "library/busybox": () => ({
-    recipe: { layers: [busybox], command: ["sh"] },
-    from: "Debian's busybox-static",
-  }),
+  "e2e-test-images/busybox": busyboxAlone,
+  "library/busybox": busyboxAlone,
 };
 
 /**

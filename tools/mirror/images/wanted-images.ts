@@ -35,15 +35,18 @@ export const without: Readonly<Partial<Record<Part, string>>> = {
 export const testImage = "docker.io/library/busybox:1.37.0";
 
 /**
- * What upstream's tests of Services and DNS run, as test/utils/image/manifest.go of Kubernetes
- * 1.37.2 names it.
+ * What most of upstream's conformance tests run, as test/utils/image/manifest.go of Kubernetes 1.37.2
+ * names it. Not here: nginx, nonroot, nonewprivs, sample-apiserver, kitten, nautilus, ipc-utils.
  */
 const upstreamTestImage = (image: string): string => `registry.k8s.io/e2e-test-images/${image}`;
 
 /** It serves its host's name and its client's address, among much else. */
 export const agnhostImage = upstreamTestImage("agnhost:2.66.1");
 
-const testImages = [testImage, agnhostImage, upstreamTestImage("glibc-dns-testing:2.1.1")];
+const testImages = [
+  ...[testImage, agnhostImage],
+  ...["busybox:1.37.0-2", "glibc-dns-testing:2.1.1"].map(upstreamTestImage),
+];
 
 const own = (kubernetes: readonly string[]): readonly WantedImage[] => [
   { image: flannelImage, part: "flannel" },

@@ -1,4 +1,5 @@
 import type { Claim } from "../claim";
+import type { RealCluster } from "../real-cluster";
 
 /** Conformance tests that ask what this program sets up: kube-proxy, the pod network, CoreDNS. */
 const tests = [
@@ -17,7 +18,15 @@ const tests = [
   "DNS should support configurable pod DNS nameservers",
 ];
 
-export const upstreamClaims: readonly Claim[] = tests.map((test) => ({
+const passes = (test: string): Claim => ({
   sentence: `upstream's conformance test passes: ${test}`,
-  check: (cluster) => cluster.upstreamTest(`[sig-network] ${test} [Conformance]`),
-}));
+  check: (cluster) => cluster.upstreamTest(test),
+});
+
+export const upstreamClaims: readonly Claim[] = tests.map((test) =>
+  passes(`[sig-network] ${test} [Conformance]`),
+);
+
+/** All that a conformant cluster has to pass: a night's work where processors are emulated. */
+export const conformanceClaims = async (cluster: RealCluster): Promise<readonly Claim[]> =>
+  (await cluster.conformanceTests()).map(passes);
