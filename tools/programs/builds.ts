@@ -76,7 +76,7 @@ async function buildOne(
   // What ends in a slash is a folder to `go build`, for any number of binaries. They are not debugged,
   // and -w throws away what would be written for it.
   const quick = ["-gcflags=all=-dwarf=false"];
-  const command = isTest ? ["test", "-c"] : ["build", "-v"];
+  const command = isTest ? ["test", "-c", "-vet=off"] : ["build", "-v"];
   const flags = [...quick, "-ldflags", ldflags, "-o", `${folder}/${binary}`];
   // What goes on beside a build comes first. Said to each of Go's threads, of which any starts compilers.
   const go = spawn("nice", ["-n", "10", "go", ...command, ...flags, ...packages], {
