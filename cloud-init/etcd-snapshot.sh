@@ -49,10 +49,12 @@ ask_etcd() {
     --key "$pki/etcd/healthcheck-client.key" "https://127.0.0.1:2379$1" --data '{}'
 }
 
-# in_etcd COMMAND...: where its image and its certificates are; it has no shell.
+# in_etcd COMMAND...: where its image and its certificates are; it has no shell. An application may run an etcd
+# of its own here.
 in_etcd() {
   local container
-  container=$(crictl ps --state Running --name '^etcd$' --quiet | head --lines=1)
+  container=$(crictl ps --state Running --name '^etcd$' --label io.kubernetes.pod.namespace=kube-system --quiet |
+    head --lines=1)
   [[ -n $container ]] || fail "no container of etcd runs on this machine"
   crictl exec --sync --timeout 900 "$container" "$@"
 }

@@ -81,8 +81,11 @@ const programs = () => ({
     *) exec ${installed("curl", "curl")} "$@" ;;
   esac`,
   // A container's paths are the machine's here. What a command says on its standard error comes after the rest.
+  // An application has an etcd of its own, which is newer and comes first.
   crictl: `case $* in
-    ps*) echo the-container ;;
+    ps*) [[ $* == *" --label io.kubernetes.pod.namespace=kube-system "* ]] || echo of-an-application
+      echo the-container ;;
+    *of-an-application*) echo "open /etc/kubernetes/pki/etcd/ca.crt: no such file or directory" >&2; exit 1 ;;
     *"snapshot save"*) exec ${built("etcdctl")} --endpoints ${endpoint} snapshot save "$root\${@: -1}" ;;
     *"snapshot status"*) ${built("etcdutl")} --write-out json snapshot status "$root\${@: -1}" || exit
       echo; echo '{"level":"info","msg":"it is well"}' ;;
