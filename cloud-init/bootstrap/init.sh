@@ -80,10 +80,13 @@ initialize() {
   name_is_here
   touch "$state/initialization"
   if [[ -n $restored_from ]]; then
+    rm -rf "$root/var/lib/etcd"
+    # By itself, since it wants that folder to be empty, and takes no check to ignore beside `all`, which the
+    # configuration may have.
+    kubeadm init phase preflight --config "$init_config"
     restore_etcd
-    # Patched by the program (upgradeConfiguration in kubeadm.ts), and in the snapshot as it was.
-    kubeadm init --config "$init_config" --skip-token-print --skip-phases addon/kube-proxy \
-      --ignore-preflight-errors DirAvailable--var-lib-etcd
+    # kube-proxy is patched by the program (upgradeConfiguration in kubeadm.ts), and in the snapshot as it was.
+    kubeadm init --config "$init_config" --skip-token-print --skip-phases preflight,addon/kube-proxy
     forget_old_control_planes
     # The pod network is in the snapshot.
     become joined
@@ -120,7 +123,6 @@ fetch_snapshot() {
 # before compacted away, every client lists anew (etcd's guide "Disaster recovery").
 restore_etcd() {
   local own=https://$address:2380
-  rm -rf "$root/var/lib/etcd"
   "$state/etcdutl" snapshot restore "$state/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
     --initial-cluster "$machine=$own" --initial-advertise-peer-urls "$own" \
     --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
