@@ -123,15 +123,17 @@ export const parseMembers = (lines: string): EtcdMember[] =>
  * there, the certificates are kubeadm's own, and no port is opened.
  */
 export async function removeMember(api: KubernetesApi, machine: string, by: string): Promise<void> {
-  const members = await listMembers(api, by);
+  const { members, unhealthy } = await getEtcdMembers(api, by);
   const member = members.find(({ name }) => name === machine);
   const leader = members.find(({ name }) => name === by);
   if (member === undefined) return;
   if (leader === undefined) {
     throw new Error(`etcd of ${by} does not list ${by} itself: ${JSON.stringify(members)}`);
   }
-  // etcdctl asks each in turn which of them leads; the one that goes may be dead.
-  const others = members.filter(({ id, hasStarted }) => hasStarted && id !== member.id);
+  // etcdctl asks each in turn which of them leads, and ends at the first one that does not answer.
+  const others = members.filter(
+    ({ id, hasStarted, clientUrl }) => hasStarted && id !== member.id && !unhealthy.has(clientUrl),
+  );
   const endpoints = [...others, member].map((one) => one.clientUrl);
   await run(api, by, [
     etcdctl(endpoints, "move-leader", leader.id),

@@ -233,14 +233,20 @@ class FakeCluster {
     if (this.phase !== undefined) return [200, { status: { phase: this.phase } }];
     const isSnapshot = name.startsWith("zoned-etcd-snapshot");
     const dead = this.members.filter((one) => this.dead.has(one.name));
-    const asksHealth = this.pods.get(name)?.spec.initContainers[0]?.command.includes("health");
+    const first: string[] = this.pods.get(name)?.spec.initContainers[0]?.command ?? [];
+    const asksHealth = first.includes("health");
+    // It asks one endpoint after another who leads, and ends at the first one that does not answer.
+    const asked = first.includes("move-leader") ? first[1]!.split(",").slice(0, -1) : [];
+    const asksDead = dead.some(({ clientUrls }) =>
+      asked.some((url) => url.endsWith(clientUrls.split(",")[0]!)),
+    );
     const unhealthy = dead.map(
       ({ clientUrls }) => `${clientUrls.split(",")[0]} is unhealthy: context deadline exceeded`,
     );
     const terminated = isSnapshot
       ? this.saves
       : { exitCode: 1, message: unhealthy.join("\n") || "etcdserver: unhealthy cluster" };
-    const failed = this.fails || (asksHealth && unhealthy.length > 0);
+    const failed = this.fails || (asksHealth && unhealthy.length > 0) || asksDead;
     return [
       200,
       (isSnapshot ? this.saves.exitCode !== 0 : failed)
@@ -293,6 +299,7 @@ describe("a control plane", () => {
       health("cp-1"),
       list("cp-1"),
       "PATCH cp-3",
+      health("cp-1"),
       list("cp-1"),
       // Those that stay are asked first: the one that goes may be dead.
       "etcdctl move-leader 10000000000000ff on cp-1 by https://172.16.1.4:2379,https://172.16.2.4:2379,https://172.16.3.4:2379",
@@ -334,7 +341,12 @@ describe("a control plane", () => {
 
     await leave(controlPlane(), limits);
 
-    expect(cluster!.done.slice(2)).toEqual(["PATCH cp-3", list("cp-1"), "DELETE cp-3"]);
+    expect(cluster!.done.slice(2)).toEqual([
+      "PATCH cp-3",
+      health("cp-1"),
+      list("cp-1"),
+      "DELETE cp-3",
+    ]);
   });
 
   it("has nothing asked of a member that another join adds meanwhile", async () => {
@@ -419,6 +431,14 @@ describe("a control plane", () => {
         `etcdctl member remove 40000000000000ff on cp-1 by ${own}`,
       ]);
       await leave(controlPlane("cp-5"), limits);
+      expect(removals()).toHaveLength(2);
+    });
+
+    it("leaves etcd whichever of them etcd lists first", async () => {
+      cluster!.members.reverse();
+
+      await leave(controlPlane("cp-4"), limits);
+
       expect(removals()).toHaveLength(2);
     });
 

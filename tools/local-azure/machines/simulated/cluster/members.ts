@@ -184,8 +184,9 @@ function etcdctl(args: readonly string[], members: Members, { vmOf, versionOf }:
     case "endpoint status":
       return printed(JSON.stringify(statusOf(args, members, { vmOf, versionOf })));
     case "move-leader":
-      return named === undefined
-        ? fails("etcdserver: bad leader transferee")
+      if (named === undefined) return fails("etcdserver: bad leader transferee");
+      return asksSilent(args, members, vmOf)
+        ? fails("context deadline exceeded")
         : printed(`Leadership transferred to ${id}`);
     case "member remove": {
       if (named === undefined) return fails("etcdserver: Member not found");
@@ -199,12 +200,28 @@ function etcdctl(args: readonly string[], members: Members, { vmOf, versionOf }:
   }
 }
 
+const endpointsOf = (args: readonly string[]): readonly string[] =>
+  (args.findLast((arg) => arg.startsWith("--endpoints=")) ?? "").replace(/^.*=/, "").split(",");
+
+/** It asks one endpoint after another until it has found the leader, and the last one is whose turn never comes. */
+function asksSilent(
+  args: readonly string[],
+  members: Members,
+  vmOf: (name: string) => VirtualMachine | undefined,
+): boolean {
+  const asked = endpointsOf(args).slice(0, -1);
+  return members.list.some(
+    (member) =>
+      (!member.lives || isUnhealthy(member, "etcd")) &&
+      asked.includes(clientUrl(vmOf(member.machine))),
+  );
+}
+
 /** As `--write-out=json` has it of those that are asked, with what is read of it here. */
 const statusOf = (args: readonly string[], members: Members, { vmOf, versionOf }: Host) =>
   members.list.flatMap(({ machine }) => {
     const vm = vmOf(machine);
-    const asked = args.findLast((arg) => arg.startsWith("--endpoints=")) ?? "";
-    return vm !== undefined && asked.includes(clientUrl(vm))
+    return vm !== undefined && endpointsOf(args).includes(clientUrl(vm))
       ? [{ Endpoint: clientUrl(vm), Status: { version: versionOf(vm) } }]
       : [];
   });

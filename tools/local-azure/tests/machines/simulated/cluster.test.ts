@@ -87,6 +87,17 @@ describe("a pod that runs etcdctl", () => {
     expect([...ended.outputs.keys()]).toEqual(["step-0", "step-1"]);
   });
 
+  it("finds no leader past a member that does not answer", () => {
+    const move = (...machines: readonly string[]) => {
+      const urls = machines.map((name) => `https://${find(name)!.privateAddress}:2379`);
+      const command = [`--endpoints=${urls.join(",")}`, "move-leader", memberId(one)];
+      return run(pod(command), all.withFailure(two.name, "etcd"))!.exitCode;
+    };
+
+    expect(move(one.name, three.name, two.name)).toBe(0);
+    expect(move(two.name, one.name, three.name)).toBe(1);
+  });
+
   it("removes nobody where etcd would refuse", () => {
     const lost = all.withDeleted(two);
 
