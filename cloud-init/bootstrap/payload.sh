@@ -72,8 +72,8 @@ keep_registry_credentials() {
   rm -f "$root/var/lib/kubelet/config.json" "$credentials_kept"
 }
 
-# A new file in its place: what runs goes on with the one that it has open.
-forget_payload() { sed --in-place '/^#--- payload ---$/q' "$0"; }
+# In its place: a full disk has no room for another file, and what runs reads no further.
+forget_payload() { truncate --size="$(sed '/^#--- payload ---$/q' "$0" | wc --bytes)" "$0"; }
 
 forget_secrets() {
   rm -f "$discovery" "$init_config" "$join_config" "$kubelet_config" "$upgrade_config" "$root/etc/zoned/kubeadm-reset.yaml"

@@ -5,6 +5,7 @@ import {
   beforeJoining,
   bootstrap,
   controlPlane,
+  lastLine,
   machineIn,
   script,
   worker,
@@ -19,6 +20,22 @@ describe("secrets", () => {
 
     expect(machine.read(script)).not.toContain("secret of the CA");
     expect(machine.callsOf("first-boot").at(-1)).toBe("resume_upgrades");
+  });
+
+  it("are gone also where the step has filled the disk, and so is the snapshot that it has fetched", async () => {
+    const machine = machineIn();
+    machine.mount("/var", 256);
+    machine.write("/var/lib/zoned/first-boot.done", "");
+    machine.write("/var/lib/zoned/snapshot.db", "every Secret");
+    machine.ship("bootstrap.sh", "/var/script.sh", `${JSON.stringify(controlPlane)}\n`);
+    machine.program("modprobe", 'yes >>"$root/var/log/zoned.log"');
+
+    const outcome = await machine.run("/var/script.sh");
+
+    expect(lastLine(outcome)).toBe('step "kernel modules" failed with exit code 1');
+    expect(machine.read("/var/script.sh")).not.toContain("secret of the CA");
+    expect(machine.has("/var/lib/zoned/snapshot.db")).toBe(false);
+    expect(machine.has("/run/zoned")).toBe(false);
   });
 
   it.each([controlPlane, worker])(
