@@ -1,5 +1,5 @@
 import type { Component } from "../settings";
-import { entriesOf, goBoolean } from "./argument-types";
+import { entriesOf, goBoolean, goNumber } from "./argument-types";
 
 /** Why the program cannot do with a value: what was expected, or undefined. */
 type Need = (value: string) => string | undefined;
@@ -223,9 +223,17 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
   },
   kubeletExtraArgs: {
     ...everyComponent,
+    address: (value) =>
+      ["0.0.0.0", "::"].includes(value)
+        ? undefined
+        : "0.0.0.0, since API servers ask it from other machines, and its own machine at 127.0.0.1",
     "enable-controller-attach-detach": not(false, "disks are attached by the controller manager"),
     "enable-server": not(false, "logs and exec come by the kubelet's server"),
     "node-labels": withoutOwnLabels,
+    port: (value) =>
+      goNumber(value) === 10_250
+        ? undefined
+        : "10250, where its machine asks for its pods in upgrades and renewals of certificates",
     "register-node": not(false, "a machine has to become a Node"),
     "root-dir": leftOut("the disk driver mounts below /var/lib/kubelet"),
     "rotate-server-certificates": not(

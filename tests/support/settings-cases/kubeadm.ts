@@ -70,6 +70,8 @@ const needed: readonly [string, string, unknown, string][] = [
   ["etcd", "wal-dir", "/wal", "only the data directory"],
   ["etcd", "auto-compaction-retention", "often", "a duration such as 30m"],
   ["etcd", "cipher-suites", "TLS_NONE", "TLS_NONE is none"],
+  ["kubelet", "address", "127.0.0.1", "expected 0.0.0.0"],
+  ["kubelet", "port", 10251, "expected 10250"],
   ["kubelet", "register-node", false, "has to become a Node"],
   ["kubelet", "anonymous-auth", true, "not yours to set"],
   ["kubelet", "authorization-mode", "AlwaysAllow", "not yours to set"],
