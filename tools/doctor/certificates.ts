@@ -3,6 +3,7 @@ import { X509Certificate } from "node:crypto";
 import type { KubernetesApi } from "../../components/cluster/kubernetes-api";
 import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/renewal";
 import { named } from "../../components/cluster/cluster-health";
+import { goDuration } from "../../components/settings/rules/argument-types";
 import { type Check, controlPlanesOf, type Expected, type Problem, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 import { wayIn } from "./login";
@@ -15,6 +16,17 @@ const renewedDays = renewedBelowDays - 15;
 
 /** A kubelet's is renewed with a tenth of its year left at the latest. */
 const kubeletDays = 30;
+
+/** The same of one that the controller manager signs for less than a year. */
+function leastSeconds({ pods }: Pick<ClusterState, "pods">): number {
+  const flag = /^--cluster-signing-duration=(.*)$/;
+  const signed = pods
+    .flatMap(({ spec }) => spec?.containers?.[0]?.command ?? [])
+    .flatMap((word) => goDuration(flag.exec(word)?.[1] ?? "") ?? []);
+  const year = 365 * 86_400;
+  const seconds = Math.min(year, ...signed.map((nanoseconds) => nanoseconds / 1e9));
+  return (seconds / year) * kubeletDays * 86_400;
+}
 
 /** What dates are known: the server's only after it has answered. */
 export function certificates(expected: Expected, api: KubernetesApi): Check[] {
@@ -67,8 +79,9 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
  */
 export function kubeletCertificates(
   { machines }: Expected,
-  { kubelets, now }: ClusterState,
+  { kubelets, now, pods }: ClusterState,
 ): Check {
+  const least = leastSeconds({ pods });
   const own = machines.flatMap(({ name, kubeletCertificateUntil }) =>
     kubeletCertificateUntil === undefined
       ? []
@@ -105,7 +118,7 @@ export function kubeletCertificates(
         }),
       ),
       ...ends.flatMap(({ machine, seconds }) =>
-        problemIf(until(seconds).days < kubeletDays, {
+        problemIf(seconds < least, {
           machine,
           saw: `its kubelet's for the API is ${until(seconds).text}, and should have been renewed by it`,
           fix: "on that machine, journalctl --unit kubelet says why; kubectl get csr shows its request",

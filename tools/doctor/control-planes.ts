@@ -20,7 +20,12 @@ export function staticPods(expected: Expected, state: ClusterState): Check {
         staticPodProblems(machine, state).map((saw) => ({
           machine,
           saw,
-          fix: `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod; or replace the machine by pulumi up`,
+          fix:
+            `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod` +
+            // Of one, all that the cluster knows would be gone.
+            (names.length > 1
+              ? `; where nothing helps, az vm delete --resource-group GROUP --name ${machine} --yes, then pulumi up, which makes it anew`
+              : ""),
         })),
       ),
       ...managerProblems(state, state.now).map((saw) => ({

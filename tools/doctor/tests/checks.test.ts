@@ -412,6 +412,40 @@ describe("the certificates that control planes renew", () => {
   });
 });
 
+it("takes kubelets to renew theirs for the API later where the controller manager signs them for days", () => {
+  const state = healthyCluster();
+  for (const pod of state.pods) {
+    const { name } = pod.metadata;
+    if (name.startsWith("kube-controller-manager-")) {
+      pod.spec!.containers![0]!.command = ["--cluster-signing-duration=240h0m0s"];
+    }
+  }
+  for (const kubelet of state.kubelets) kubelet.clientSeconds = 86_400;
+  expect(failures(state)).toEqual([]);
+
+  state.kubelets[3]!.clientSeconds = 43_200;
+  expect(failures(state)).toEqual([
+    expect.stringMatching(/^kubelets' certificates: workers-1: its kubelet's for the API is valid/),
+  ]);
+});
+
+it("has a machine deleted where others go on without it, and no only control plane", () => {
+  const fixesOf = (count: number): string => {
+    const machines = threeByThree.machines.slice(0, count);
+    const state = healthyCluster({ machines });
+    ofMachine(state.pods, "etcd-cp-1").status!.conditions![0]!.status = "False";
+    return checksOf({ machines }, state)
+      .flatMap(({ problems }) => problems)
+      .map(({ fix }) => fix)
+      .join();
+  };
+
+  expect(fixesOf(3)).toContain(
+    "az vm delete --resource-group GROUP --name cp-1 --yes, then pulumi up",
+  );
+  expect(fixesOf(1)).not.toContain("az vm delete");
+});
+
 describe("the certificates by which API servers know kubelets", () => {
   const checked = (days?: number) => {
     const [first, second, ...others] = threeByThree.machines.map((machine, index) => ({
