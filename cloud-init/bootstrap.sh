@@ -66,11 +66,12 @@ if (($# > 0)); then
   exit
 fi
 
-mkdir -p "$state" "$run" "$(dirname "$log")"
-chmod 0700 "$run"
+mkdir -p "$state" "$root/run" "$(dirname "$log")"
 exec 9>"$root/run/zoned-bootstrap.lock"
 flock 9
-rm -f "$run"/*
+# Not before: the run that had the lock has taken its own away, unless it was killed.
+rm -rf "$run"
+mkdir --mode 0700 "$run"
 # However it ends, nothing is left of the keys that came with it: another run brings them again.
 end() {
   first_boot resume_upgrades >>"$log" 2>&1 || true

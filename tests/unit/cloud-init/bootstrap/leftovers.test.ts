@@ -12,6 +12,7 @@ import {
   programs,
 } from "../../../support/bootstrapped-machine";
 import type { FakeMachine } from "../../../support/fake-machine";
+import { installed } from "../../../support/tools";
 
 describe("a bootstrap step", () => {
   let machine: FakeMachine;
@@ -53,6 +54,22 @@ describe("a bootstrap step", () => {
     const asked = machine.callsOf("curl").filter((call) => call.includes("vmId"));
     expect(asked).toEqual([expect.stringContaining("--retry 5")]);
   });
+});
+
+it("waits for the end of the one before, as that of an update that was killed, and goes on from there", async () => {
+  const machine = machineIn();
+  machine.ship("bootstrap.sh", "/next.sh", `${JSON.stringify(controlPlane)}\n`);
+  machine.program(
+    "flock",
+    `echo it >>"$root/flocks"; exec ${installed("flock", "util-linux")} "$@"`,
+  );
+  machine.program("modprobe", 'until (($(wc -l <"$root/flocks") > 1)); do sleep 1; done');
+
+  const outcomes = await Promise.all([bootstrap(machine), machine.run("/next.sh")]);
+
+  const well = { code: 0, stderr: "" };
+  expect(outcomes).toEqual([expect.objectContaining(well), expect.objectContaining(well)]);
+  expect(deeds(machine).filter((deed) => deed === "join")).toHaveLength(1);
 });
 
 it("begins nothing again when Azure's time is up, so that the reason is that of the step", async () => {
