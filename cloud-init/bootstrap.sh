@@ -127,7 +127,7 @@ elif is_outdated; then
 fi
 
 [[ $role == worker ]] || step "control plane" 900 0 await_control_plane
-if [[ -n $is_api_private && -e $state/touched ]]; then step "pods on the host's network" 300 3 restart_host_pods; fi
+if [[ -e $renamed ]]; then step "pods on the host's network" 300 3 restart_host_pods; fi
 if has_task snapshots || [[ -e $snapshot_units.timer ]]; then step "snapshots" 60 1 schedule_snapshots; fi
 # Before there is a pod network, the initial control plane cannot be Ready.
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then

@@ -54,6 +54,9 @@ name_is_at_peer() {
   return 1
 }
 
+# As long as pods may mean another control plane by the API's name.
+renamed=$state/renamed
+
 # A pod on the host's network keeps the /etc/hosts that the machine had when it started.
 restart_host_pods() {
   local pods namespace pod
@@ -65,6 +68,7 @@ restart_host_pods() {
       kubectl --kubeconfig "$admin" --request-timeout 30s --namespace "$namespace" delete pod "$pod" \
         --ignore-not-found --wait=false
     done
+  rm "$renamed"
 }
 
 kubectl_join() { kubectl --kubeconfig "$discovery" --request-timeout 30s "$@"; }

@@ -127,6 +127,7 @@ join() {
     return "$code"
   fi
   touch "$state/touched"
-  become joined
   if [[ $role == control-plane ]]; then name_is_here; fi
+  [[ -z $is_api_private ]] || touch "$renamed"
+  become joined
 }

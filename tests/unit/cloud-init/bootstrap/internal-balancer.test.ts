@@ -6,6 +6,7 @@ import {
   machineIn,
   programs,
   runStep,
+  ship,
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
@@ -59,11 +60,24 @@ describe("a control plane behind an internal balancer, which sends nothing back 
       expect(machine.read("/etc/hosts")).not.toContain("172.16.1.4");
     });
 
+    const deleted = () =>
+      machine
+        .callsOf("kubectl")
+        .filter((call) => call.includes("delete pod"))
+        .map((call) => /delete pod (\S+)/.exec(call)![1]);
+
     it("has started the pods on its network anew, whose /etc/hosts are those of before, and no others", () => {
-      const deleted = machine.callsOf("kubectl").filter((call) => call.includes("delete pod"));
-      expect(deleted.map((call) => /delete pod (\S+)/.exec(call)![1])).toEqual([
-        "kube-proxy-abcde",
-      ]);
+      expect(deleted()).toEqual(["kube-proxy-abcde"]);
+    });
+
+    it("leaves them alone when it is configured otherwise", async () => {
+      machine.forgetCalls();
+      ship(machine, { ...behind, configuration: "later" });
+
+      expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+      expect(machine.callsOf("kubeadm").join()).toContain("upgrade node --config");
+      expect(deleted()).toEqual([]);
     });
   });
 
