@@ -50,6 +50,7 @@ export interface KubernetesObject {
     readonly unschedulable?: boolean;
     readonly providerID?: string;
     readonly containers?: readonly {
+      readonly name: string;
       readonly image: string;
       readonly command?: readonly string[];
     }[];
@@ -78,6 +79,10 @@ export const readyCondition = ({ status }: KubernetesObject): Condition | undefi
 
 export const isReady = (object: KubernetesObject): boolean =>
   readyCondition(object)?.status === "True";
+
+/** A component in its static pod: what the operator's patches add to that stands before it. */
+export const containerOf = ({ spec }: KubernetesObject, component: string) =>
+  spec?.containers?.find(({ name }) => name === component);
 
 /** The API did not answer at all; the state of the cluster is unknown. */
 export class NoAnswer extends Error {

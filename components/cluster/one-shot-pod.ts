@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { KubernetesApi, KubernetesObject } from "./kubernetes-api";
+import { containerOf, KubernetesApi, KubernetesObject } from "./kubernetes-api";
 import { retryTransient } from "./drain";
 
 /** What runs once in a pod on a control plane, with the image of its etcd, which is there. */
@@ -51,7 +51,7 @@ export async function runPod(
   { name: what, commands, folder, isPrivileged, seconds }: OneShotPod,
 ): Promise<string> {
   const etcd = await retryTransient(() => api.find(`${pods}/etcd-${node}`));
-  const image = etcd?.spec?.containers?.[0]?.image;
+  const image = etcd && containerOf(etcd, "etcd")?.image;
   if (image === undefined) throw new Error(`${node} runs no etcd: there is no pod etcd-${node}`);
   await removeForgotten(api, what);
   const name = `${what}-${Date.now().toString(36)}`;

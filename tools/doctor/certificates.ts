@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import type { KubernetesApi } from "../../components/cluster/kubernetes-api";
+import { containerOf, type KubernetesApi } from "../../components/cluster/kubernetes-api";
 import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/renewal";
 import { named } from "../../components/cluster/cluster-health";
 import { goDuration } from "../../components/settings/rules/argument-types";
@@ -21,7 +21,7 @@ const kubeletDays = 30;
 function leastSeconds({ pods }: Pick<ClusterState, "pods">): number {
   const flag = /^--cluster-signing-duration=(.*)$/;
   const signed = pods
-    .flatMap(({ spec }) => spec?.containers?.[0]?.command ?? [])
+    .flatMap((pod) => containerOf(pod, "kube-controller-manager")?.command ?? [])
     .flatMap((word) => goDuration(flag.exec(word)?.[1] ?? "") ?? []);
   const year = 365 * 86_400;
   const seconds = Math.min(year, ...signed.map((nanoseconds) => nanoseconds / 1e9));

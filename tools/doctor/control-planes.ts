@@ -4,6 +4,7 @@ import {
   notReady,
   staticPodProblems,
 } from "../../components/cluster/cluster-health";
+import { containerOf } from "../../components/cluster/kubernetes-api";
 import { type Check, controlPlanesOf, type Expected, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 
@@ -96,9 +97,9 @@ export function etcdMembers(expected: Expected, state: ClusterState): Check {
 
 /** By the images of etcd's pods: a member that is being upgraded is not the last one. */
 export function etcdVersions(state: ClusterState): Check {
-  const members = etcdPods(state).map(({ metadata: { name }, spec }) => ({
-    name,
-    version: /:v?(\d+\.\d+\.\d+)/.exec(spec?.containers?.[0]?.image ?? "")?.[1],
+  const members = etcdPods(state).map((pod) => ({
+    name: pod.metadata.name,
+    version: /:v?(\d+\.\d+\.\d+)/.exec(containerOf(pod, "etcd")?.image ?? "")?.[1],
   }));
   const versions = [...new Set(members.map(({ version }) => version))];
   return {
@@ -113,7 +114,7 @@ export function etcdVersions(state: ClusterState): Check {
 }
 
 export function etcdSize(expected: Expected, state: ClusterState): Check {
-  const commands = etcdPods(state).flatMap(({ spec }) => spec?.containers?.[0]?.command ?? []);
+  const commands = etcdPods(state).flatMap((pod) => containerOf(pod, "etcd")?.command ?? []);
   const quotas = commands.flatMap((word) => {
     const [, bytes] = /^--quota-backend-bytes=(\d+)$/.exec(word) ?? [];
     return bytes === undefined ? [] : [Number(bytes)];

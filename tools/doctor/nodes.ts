@@ -2,6 +2,7 @@ import { upgradeCordon } from "../../components/machine/payload";
 import { drainMark, excluded } from "../../components/cluster/drain";
 import { eventCordon } from "../../components/cluster/turns";
 import { named, nodeProblems } from "../../components/cluster/cluster-health";
+import { containerOf } from "../../components/cluster/kubernetes-api";
 import { controlPlaneMark } from "../../components/settings/topology";
 import { type Check, controlPlanesOf, type Expected, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
@@ -57,7 +58,7 @@ export function versions(expected: Expected, state: ClusterState): Check {
   const answering = parseVersion(state.version);
   const servers = controlPlanesOf(expected).flatMap((machine) => {
     const pod = named(state.pods, `kube-apiserver-${machine}`);
-    const version = parseVersion(pod?.spec?.containers?.[0]?.image) ?? answering;
+    const version = parseVersion(pod && containerOf(pod, "kube-apiserver")?.image) ?? answering;
     return pod === undefined || version === undefined
       ? []
       : [{ machine, what: "kube-apiserver", version }];

@@ -76,7 +76,7 @@ const member = (name: string, status = "started", isLearner = false) =>
 function etcdctl(method = "", path: string): [number, string] | undefined {
   const [, pod = "", log] = /kube-system\/pods\/([^/]+)(\/log)?$/.exec(path) ?? [];
   if (pod.startsWith("etcd-")) {
-    return [200, JSON.stringify({ spec: { containers: [{ image: "etcd" }] } })];
+    return [200, JSON.stringify({ spec: { containers: [{ name: "etcd", image: "etcd" }] } })];
   }
   if (!pod.startsWith("zoned-etcdctl-")) return undefined;
   if (log) return [200, objects.members.join("\n")];

@@ -111,6 +111,9 @@ it("touches nothing where the API is not ready, unless nobody is to ask it", asy
   expect(writes).toEqual([]);
 });
 
+/** What a strategic merge patch adds to etcd's pod comes first. */
+const aside = { name: "aside", image: "aside:1.0.0" };
+
 /** A cluster of three control planes, each with its member of etcd, that is well. */
 class FakeCluster {
   members = ["cp-1", "cp-2", "cp-3"].map((name, index) => this.member(name, index));
@@ -218,7 +221,7 @@ class FakeCluster {
     container?: string | null,
   ): readonly [number, any] {
     if (name.startsWith("etcd-"))
-      return [200, { spec: { containers: [{ image: "etcd:its-own" }] } }];
+      return [200, { spec: { containers: [aside, { name: "etcd", image: "etcd:its-own" }] } }];
     if (method === "PATCH") {
       if (type !== "application/apply-patch+yaml") return [415, {}];
       this.pods.set(name, body);

@@ -47,7 +47,11 @@ beforeAll(async () => {
       response.end(
         url.includes("/log?")
           ? JSON.stringify(endpoints)
-          : JSON.stringify({ items: [], spec: { containers: [{ image: "etcd" }] }, status }),
+          : JSON.stringify({
+              items: [],
+              spec: { containers: [{ name: "etcd", image: "etcd" }] },
+              status,
+            }),
       );
     });
   });

@@ -198,7 +198,7 @@ describe("left machines", () => {
       if (method === "PATCH") asked.push(JSON.parse(body).spec.nodeName);
       if (pathname.endsWith("/log")) return answer(members.join("\n"));
       if (pathname.includes("/pods/etcd-")) {
-        return answer({ spec: { containers: [{ image: "etcd" }] } });
+        return answer({ spec: { containers: [{ name: "etcd", image: "etcd" }] } });
       }
       return answer({ items: [], status: { phase: "Succeeded" } });
     });

@@ -40,7 +40,10 @@ beforeAll(async () => {
     // One that joins may run none yet.
     else if (pathname.endsWith(`etcd-${name("cp-2")}`)) response.writeHead(404).end("{}");
     else {
-      const pod = { spec: { containers: [{ image: "etcd" }] }, status: { phase: "Succeeded" } };
+      const pod = {
+        spec: { containers: [{ name: "etcd", image: "etcd" }] },
+        status: { phase: "Succeeded" },
+      };
       response.end(JSON.stringify({ items: [], ...pod }));
     }
   });

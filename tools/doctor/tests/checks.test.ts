@@ -38,7 +38,7 @@ const calico = (state: FakeClusterState, version: string) =>
     template: { spec: { containers: [{ image: `quay.io/calico/node:${version}` }] } },
   });
 const server = (state: FakeClusterState, name: string, version: string) =>
-  (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers![0]!.image =
+  (ofMachine(state.pods, `kube-apiserver-${name}`).spec!.containers!.at(-1)!.image =
     `registry.k8s.io/kube-apiserver:${version}`);
 const nodeZone = "topology.kubernetes.io/zone";
 const diskZone = "topology.disk.csi.azure.com/zone";
@@ -209,7 +209,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   [
     "members of etcd of two versions",
     (state) =>
-      Object.assign(ofMachine(state.pods, "etcd-cp-2").spec!.containers![0]!, {
+      Object.assign(ofMachine(state.pods, "etcd-cp-2").spec!.containers!.at(-1)!, {
         image: "registry.k8s.io/etcd:3.6.14-0",
       }),
     [/^etcd version: etcd-cp-1 is 3\.7\.0, etcd-cp-2 is 3\.6\.14, etcd-cp-3 is 3\.7\.0$/],
@@ -227,7 +227,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   [
     "a smaller quota than the program's",
     (state) => {
-      ofMachine(state.pods, "etcd-cp-2").spec!.containers![0]!.command = [
+      ofMachine(state.pods, "etcd-cp-2").spec!.containers!.at(-1)!.command = [
         `--quota-backend-bytes=${32 * 1024 ** 2}`,
       ];
     },
@@ -417,7 +417,7 @@ it("takes kubelets to renew theirs for the API later where the controller manage
   for (const pod of state.pods) {
     const { name } = pod.metadata;
     if (name.startsWith("kube-controller-manager-")) {
-      pod.spec!.containers![0]!.command = ["--cluster-signing-duration=240h0m0s"];
+      pod.spec!.containers!.at(-1)!.command = ["--cluster-signing-duration=240h0m0s"];
     }
   }
   for (const kubelet of state.kubelets) kubelet.clientSeconds = 86_400;

@@ -44,7 +44,10 @@ const staticPod = (component: string, machine: string) => ({
   spec: {
     nodeName: machine,
     containers: [
+      // What a strategic merge patch adds comes first.
+      { name: "aside", image: "example.org/aside:v1.0.0" },
       {
+        name: component,
         image: `registry.k8s.io/${component}:${component === "etcd" ? "3.7.0-0" : "v1.36.3"}`,
         command: component === "etcd" ? ["etcd", `--quota-backend-bytes=${8 * 1024 ** 3}`] : [],
       },

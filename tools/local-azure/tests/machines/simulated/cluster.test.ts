@@ -249,7 +249,10 @@ describe("a pod that saves etcd", () => {
       list: async () => [],
       find: async (path) =>
         path.includes("/etcd-")
-          ? { metadata: { name: "etcd" }, spec: { containers: [{ image: "etcd:its-own" }] } }
+          ? {
+              metadata: { name: "etcd" },
+              spec: { containers: [{ name: "etcd", image: "etcd:its-own" }] },
+            }
           : {
               metadata: { name: "cp-1" },
               status: { phase: "Succeeded", nodeInfo: { systemUUID: "", architecture } },
