@@ -122,10 +122,12 @@ function misfits(sku: Sku, machine: MachinePlan, encryptionAtHost: boolean): str
   const available = capability(sku, "vCPUsAvailable") ?? capability(sku, "vCPUs");
   const least = leastProcessors[role];
   const isGeneration1 = capability(sku, "HyperVGenerations")?.includes("v2") === false;
+  // Those of SGX, which protect parts of a program, boot as all others do.
+  const isConfidential = /^(snp|tdx)$/.test(capability(sku, "ConfidentialComputingType") ?? "");
   const flaws: [boolean, string][] = [
     [isGeneration1, "boots no image of generation 2, which the machine image is"],
     [
-      capability(sku, "TrustedLaunchDisabled") === "true" && !isGeneration1,
+      (capability(sku, "TrustedLaunchDisabled") === "true" || isConfidential) && !isGeneration1,
       "has no Trusted Launch, with which the machines are made",
     ],
     [

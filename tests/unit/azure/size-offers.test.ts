@@ -140,6 +140,7 @@ it.each([
 it.each([
   ["of generation 1", "HyperVGenerations", "V1", "generation 2"],
   ["without Trusted Launch", "TrustedLaunchDisabled", "True", "Trusted Launch"],
+  ["for confidential machines alone", "ConfidentialComputingType", "SNP", "Trusted Launch"],
   ["of 1 GB", "MemoryGB", "1", "has 1 GB of memory, and a control plane needs 2"],
   ["of 1 processor", "vCPUs", "1", "has 1 processor"],
   ["with 1 usable processor", "vCPUsAvailable", "1", "has 1 processor"],

@@ -18,6 +18,8 @@ interface Size {
   readonly premium?: false;
   readonly generations?: string;
   readonly trustedLaunch?: false;
+  /** How its machines are confidential; then they are nothing else. */
+  readonly confidential?: "SNP";
   readonly encryptionAtHost?: false;
   readonly acceleratedNetworking?: false;
   /** Whether it is to be had as a spot machine. @default true */
@@ -98,6 +100,10 @@ const sizes: readonly Size[] = [
     generations: "V2",
     diskControllers: "NVMe",
     nvmeGb: 110,
+  }),
+  size("Standard_DC2as_v5", "standardDCASv5Family", 2, 8, {
+    generations: "V2",
+    confidential: "SNP",
   }),
   size("Standard_E2s_v5", "standardESv5Family", 2, 16),
   size("Standard_E4s_v5", "standardESv5Family", 4, 32),
@@ -253,6 +259,8 @@ function sizesIn(location: string): object[] {
       MaxDataDiskCount: mostDataDisks(one),
       LowPriorityCapable: capitalized(one.spot ?? true),
       ...(one.trustedLaunch === false ? { TrustedLaunchDisabled: "True" } : {}),
+      // Such a size has no TrustedLaunchDisabled beside it (openshift/installer, validateSecurityType).
+      ...(one.confidential && { ConfidentialComputingType: one.confidential }),
     }).map(([name, value]) => ({ name, value: String(value) })),
     restrictions: restrictionsOf(one.name, location).map((restriction) => ({
       type: restriction.zones === undefined ? "Location" : "Zone",

@@ -283,6 +283,12 @@ function checkImageFits(
       "Use of TrustedLaunch setting is not supported for the provided image or VM size. Please use Gen2 ones.",
     );
   }
+  // The words are those for a machine that is to be confidential, and whose size is not (cloud-api-adaptor#1742).
+  if (isTrustedLaunch && size.confidential) {
+    throw badRequest(
+      `The VM size '${size.name}' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type.`,
+    );
+  }
   const { managedDisk, name = "osDisk" } = storageProfile!.osDisk!;
   if (managedDisk?.storageAccountType?.startsWith("Premium") && size.premium === false) {
     throw invalidParameter(

@@ -75,6 +75,10 @@ itRefuses("machine", [
   [{ [`${image}.offer`]: "UbuntuServer" }, "PlatformImageNotFound"],
   [{ [`${image}.sku`]: "server-gen1" }, "BadRequest: Use of TrustedLaunch"],
   [
+    { "hardwareProfile.vmSize": "Standard_DC2as_v5" },
+    "BadRequest: .*Standard_DC2as_v5' is not supported .* with 'TrustedLaunch'",
+  ],
+  [
     { "networkProfile.networkInterfaces.0.id": network("networkInterfaces/none") },
     "NotFound: Resource .*/networkInterfaces/none not found",
   ],
