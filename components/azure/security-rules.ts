@@ -19,6 +19,8 @@ export interface SecurityRule {
     readonly destinationAddressPrefixes?: readonly string[];
     readonly destinationPortRange?: string;
     readonly destinationPortRanges?: readonly string[];
+    readonly sourceApplicationSecurityGroups?: readonly { readonly id: string }[];
+    readonly destinationApplicationSecurityGroups?: readonly { readonly id: string }[];
   };
 }
 

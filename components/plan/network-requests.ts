@@ -161,7 +161,7 @@ export function networkWarnings(
   network: ExistingNetwork | undefined,
 ): string[] {
   if (!cloudProvider || network === undefined) return [];
-  return [...foreignRules(network), ...writtenTags(tags, network)];
+  return [...foreignRules(network), ...joinedGroups(network), ...writtenTags(tags, network)];
 }
 
 const foreignRules = (network: ExistingNetwork): string[] =>
@@ -172,6 +172,21 @@ const foreignRules = (network: ExistingNetwork): string[] =>
       `the security group ${nameOf(id)} has rules for Services of another cluster, or of one that is gone: ${listed(names)}. The cloud ` +
         "providers of two clusters delete each other's, so that Services of type LoadBalancer are not reached any more: ask for a " +
         "group of its own for this cluster, or, where the other one is gone, for these rules to be deleted",
+    ];
+  });
+
+/** Azure asks who writes a security group for a right at all that its rules name, whoever has made these. */
+const joinedGroups = (network: ExistingNetwork): string[] =>
+  [...network.rules].flatMap(([id, rules]) => {
+    const named = rules.flatMap(({ properties }) => [
+      ...(properties.sourceApplicationSecurityGroups ?? []),
+      ...(properties.destinationApplicationSecurityGroups ?? []),
+    ]);
+    if (named.length === 0) return [];
+    return [
+      `the security group ${nameOf(id)} has rules for application security groups, and Azure's cloud provider, which adds the rules of Services of type LoadBalancer to it, has no ` +
+        "right to join these: ask for a role with Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action, such as Network Contributor, for the cluster's identity on " +
+        listed([...new Set(named.map((one) => one.id))]),
     ];
   });
 

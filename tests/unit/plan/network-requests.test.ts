@@ -712,6 +712,19 @@ describe("rules of another cluster's Services", () => {
   });
 });
 
+it("warns of application security groups that the cloud provider may not join, each once", () => {
+  const bastions = [{ id: "/groups/bastions" }];
+  const to = { destinationApplicationSecurityGroups: bastions, destinationAddressPrefix: "" };
+  const from = { sourceApplicationSecurityGroups: bastions, sourceAddressPrefix: "" };
+  const more = [...rules, rule("ssh-from", { ...from, priority: 300 }), rule("ssh-to", to)];
+
+  expect(networkWarnings(settings, { ...network, rules: new Map([[guard, more]]) })).toEqual([
+    expect.stringMatching(
+      /group guard .*joinNetworkSecurityRule.* identity on \/groups\/bastions$/,
+    ),
+  ]);
+});
+
 it.each<[string, Record<string, string>, Partial<Settings>, RegExp[]]>([
   ["says nothing of tags that are there", { CostCenter: "4711", owner: "net" }, {}, []],
   ["names those that are added", { owner: "net" }, {}, [/group guard .*: costCenter=4711\. /]],

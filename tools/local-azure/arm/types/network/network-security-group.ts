@@ -3,8 +3,8 @@ import { Address4, Address6 } from "ip-address";
 import { refuse, subResourceNotFound } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { Body, withoutUndefined } from "../../resources/resource";
-import { ResourceType } from "../resource-type";
-import { ChildList, guidOf, networkName, referrersOfType } from "./common";
+import { ResourceType, Right } from "../resource-type";
+import { ChildList, guidOf, networkName, Ref, referrersOfType } from "./common";
 
 export type RuleBody = {
   access: string;
@@ -13,15 +13,27 @@ export type RuleBody = {
   protocol: string;
   sourceAddressPrefix?: string;
   sourceAddressPrefixes?: string[];
-  sourceApplicationSecurityGroups?: unknown[];
+  sourceApplicationSecurityGroups?: Ref[];
   sourcePortRange?: string;
   sourcePortRanges?: string[];
   destinationAddressPrefix?: string;
   destinationAddressPrefixes?: string[];
-  destinationApplicationSecurityGroups?: unknown[];
+  destinationApplicationSecurityGroups?: Ref[];
   destinationPortRange?: string;
   destinationPortRanges?: string[];
 };
+
+/** Azure has an operation by which a rule joins such a group, and asks for the right to it as to all that a body names. */
+const rightsToGroups = (body: RuleBody): Right[] =>
+  [
+    ...(body.sourceApplicationSecurityGroups ?? []),
+    ...(body.destinationApplicationSecurityGroups ?? []),
+  ]
+    .flatMap(({ id }) => id ?? [])
+    .map((scope) => ({
+      action: "Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action",
+      scope,
+    }));
 
 export const securityRule: ResourceType<RuleBody> = {
   token: "azure-native:network:SecurityRule",
@@ -29,6 +41,7 @@ export const securityRule: ResourceType<RuleBody> = {
   name: networkName,
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,
+  linkedRights: rightsToGroups,
 
   accept({ id, body }, view) {
     checkRule(body, id.id);
@@ -170,6 +183,7 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   nested: ["securityRules[]", "defaultSecurityRules[]"],
   name: networkName,
   lock: ({ id }) => id,
+  linkedRights: ({ securityRules = [] }) => securityRules.flatMap(rightsToGroups),
 
   accept({ id, body, old }) {
     const securityRules = body.securityRules ?? [];

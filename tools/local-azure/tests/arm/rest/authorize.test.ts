@@ -190,6 +190,30 @@ it.each([
   expect(await put([...write, join])).not.toMatchObject({ status: 403 });
 });
 
+it("refuses a security group with a rule for an application security group that one may not join", async () => {
+  const join = "Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action";
+  const bastions = network("applicationSecurityGroups/bastions");
+  const properties = {
+    ...{ access: "Allow", direction: "Inbound", priority: 200, protocol: "Tcp" },
+    ...{ sourcePortRange: "*", destinationAddressPrefix: "*", destinationPortRange: "22" },
+    sourceApplicationSecurityGroups: [{ id: bastions }],
+  };
+  const put = async (actions: readonly string[]) => {
+    const ask = await withRoles([[group, own]], actions, []);
+    return ask("PUT", network("networkSecurityGroups/guard"), {
+      location: "westeurope",
+      properties: { securityRules: [{ name: "ssh", properties }] },
+    });
+  };
+  const write = "Microsoft.Network/networkSecurityGroups/write";
+
+  expect(await put([write])).toMatchObject({
+    ...{ status: 403, code: "LinkedAuthorizationFailed" },
+    message: expect.stringContaining(`'${join}' on the linked scope(s) '${bastions}'`),
+  });
+  expect(await put([write, join])).not.toMatchObject({ status: 403 });
+});
+
 const [set] = valid.set;
 const read = "Microsoft.Compute/diskEncryptionSets/read";
 const copy = "Microsoft.Compute/disks/beginGetAccess/action";
