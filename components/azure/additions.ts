@@ -338,7 +338,12 @@ export function additionsTo(
         ddosProtectionPlan: reference,
         dhcpOptions: setting(),
         enableDdosProtection: setting(false),
+        encryption: setting(
+          undefined,
+          inputsOf<input.network.VirtualNetworkEncryptionArgs>()("enabled", "enforcement"),
+        ),
         flowTimeoutInMinutes: setting(),
+        privateEndpointVNetPolicies: setting("Disabled"),
       },
     },
     [networkToken("Subnet")]: {

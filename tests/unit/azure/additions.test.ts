@@ -243,6 +243,8 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
         ddosProtectionPlan: { id: "/plan" },
         dhcpOptions: { dnsServers: ["10.0.0.4"] },
         enableDdosProtection: true,
+        encryption: { enabled: true, enforcement: "AllowUnencrypted" },
+        privateEndpointVNetPolicies: "Basic",
       },
     },
     {
@@ -250,6 +252,8 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
       ddosProtectionPlan: { id: "/plan" },
       dhcpOptions: { dnsServers: ["10.0.0.4"] },
       enableDdosProtection: true,
+      encryption: { enabled: true, enforcement: "AllowUnencrypted" },
+      privateEndpointVNetPolicies: "Basic",
     },
   ],
   [
