@@ -127,21 +127,47 @@ const unlessOwn =
 const each = (asInput: (shown: unknown) => unknown) => (shown: unknown) =>
   (shown as unknown[]).map(asInput);
 
+/** Existing identities that an update has given machines. */
+export interface Given {
+  /** To control planes. */
+  readonly identityId?: string;
+  /** To all machines. */
+  readonly kubeletIdentityId?: string;
+}
+
+interface ShownIdentity {
+  readonly type?: string;
+  readonly userAssignedIdentities?: Properties;
+}
+
 /**
- * All identities that a machine has. `None` takes away those that this program gave it: its own bear the cluster's
- * name and lie in its group, and others' are in the outputs.
+ * Ids of those that a machine has and this program has not given it: its own bear the cluster's name and lie in its
+ * group, and others' are in the outputs.
  */
+export function identitiesOfOthers(
+  shown: unknown,
+  settings: Pick<Settings, "clusterName" | "resourceGroup">,
+  { identityId = "", kubeletIdentityId = "" }: Given = {},
+): string[] {
+  const { clusterName } = settings;
+  const own = [clusterName, kubeletIdentityName(clusterName)].map(
+    (name) =>
+      `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
+  );
+  const given = [...own, identityId, kubeletIdentityId].filter((one) => one !== "");
+  const { userAssignedIdentities = {} } = (shown ?? {}) as ShownIdentity;
+  return Object.keys(userAssignedIdentities).filter(
+    (id) => !given.some((one) => id.toLowerCase().endsWith(one.toLowerCase())),
+  );
+}
+
+/** All identities that a machine has. `None` takes away those that this program gave it. */
 const identity =
-  (...given: readonly string[]): Rule =>
+  (ofOthers: (shown: unknown) => string[]): Rule =>
   (wanted, shown) => {
-    const { type = "", userAssignedIdentities = {} } = (shown ?? {}) as {
-      type?: string;
-      userAssignedIdentities?: Properties;
-    };
+    const { type = "", userAssignedIdentities = {} } = (shown ?? {}) as ShownIdentity;
     const mine = wanted as { type: string; userAssignedIdentities?: string[] };
-    const isOwn = (id: string) =>
-      given.some((own) => own !== "" && id.toLowerCase().endsWith(own.toLowerCase()));
-    const others = Object.keys(userAssignedIdentities).filter((id) => !isOwn(id));
+    const others = ofOthers(shown);
     const isSystem = /SystemAssigned/i.test(type);
     if (others.length === 0 && !isSystem) return wanted;
     const wantedIds = mine.userAssignedIdentities ?? [];
@@ -295,14 +321,10 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  */
 export function additionsTo(
   settings: Pick<Settings, "clusterName" | "resourceGroup">,
-  {
-    tags: formerTags = [],
-    identityId = "",
-    kubeletIdentityId = "",
-  }: NonNullable<KeepAdditionsArgs["previous"]> = {},
+  previous: KeepAdditionsArgs["previous"] = {},
 ): Additions {
   const { clusterName } = settings;
-  const tags = tagsBut(formerTags);
+  const tags = tagsBut(previous.tags ?? []);
   return {
     "azure-native:resources:ResourceGroup": {
       name: "resourceGroupName",
@@ -432,14 +454,7 @@ export function additionsTo(
       name: "vmName",
       rules: {
         tags,
-        identity: identity(
-          ...[clusterName, kubeletIdentityName(clusterName)].map(
-            (name) =>
-              `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
-          ),
-          identityId,
-          kubeletIdentityId,
-        ),
+        identity: identity((shown) => identitiesOfOthers(shown, settings, previous)),
         networkProfile: fields({
           networkInterfaces: list(
             idOf,
@@ -480,13 +495,7 @@ export interface KeepAdditionsArgs {
   readonly settings: Pick<Settings, "clusterName" | "resourceGroup" | "tags">;
   readonly shown: Shown;
   /** What the last update left. */
-  readonly previous?: {
-    readonly tags?: readonly string[];
-    /** The existing identity that it gave to control planes. */
-    readonly identityId?: string;
-    /** The existing identity that it gave to all machines. */
-    readonly kubeletIdentityId?: string;
-  };
+  readonly previous?: Given & { readonly tags?: readonly string[] };
 }
 
 /**

@@ -35,7 +35,8 @@ export const unreadableIdentity = (id: string, role: string): string =>
   `the login may not read the identity ${id}: let its owner run ` +
   `az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(id)}`;
 
-const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
+/** What Azure asks for of who gives an identity to a machine. */
+export const assign = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
 /**
  * Asks for an existing identity, and whether the login may give it to machines. Its region does not matter.

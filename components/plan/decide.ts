@@ -148,6 +148,13 @@ export function decide(observed: Observed): Decision {
     areAddressesUnknown: observed.areAddressesUnknown,
     subscriptionId,
   });
+  const refused = observed.addedIdentities.map(({ machines: names, problem }) => ({
+    problem,
+    isChanged: changes.some(
+      ({ machine, action }) =>
+        (action === "replace" || action === "resize") && names.includes(machine),
+    ),
+  }));
   const unknownManifests = typeof observed.manifests === "string" ? [observed.manifests] : [];
   return {
     initialization,
@@ -168,6 +175,7 @@ export function decide(observed: Observed): Decision {
       ...observed.missing,
       ...existingGroupProblems(settings, group),
       ...observed.foreignLocks.problems,
+      ...refused.filter(({ isChanged }) => isChanged).map(({ problem }) => problem),
       ...policyProblems(observed.policies),
       ...observed.identity.problems,
       ...observed.registries.problems,
@@ -195,6 +203,7 @@ export function decide(observed: Observed): Decision {
     warnings: [
       ...lockWarnings(group),
       ...observed.foreignLocks.warnings,
+      ...refused.filter(({ isChanged }) => !isChanged).map(({ problem }) => problem),
       ...policyWarnings(observed.policies),
       ...imageWarnings(created, offers.images, hardware, settings),
       ...ownRoutesWarnings(settings, created, hasArm, observed.network),

@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
 import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
+import { type AddedIdentity, getAddedIdentities } from "../azure/added-identities";
 import { assignedScopeProblems } from "../azure/assigned-scopes";
 import { type AzureConnection, connect } from "../azure/connection";
 import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-classes";
@@ -61,6 +62,8 @@ export interface Observed extends Places {
   readonly locks: readonly Lock[];
   /** On what others have made. */
   readonly foreignLocks: LocksAnswer;
+  /** Of machines, and not this login's to name. */
+  readonly addedIdentities: readonly AddedIdentity[];
   readonly identity: IdentityAnswer;
   readonly registries: RegistriesAnswer;
   readonly workloads: WorkloadClients;
@@ -122,6 +125,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     workloads,
     registries,
     foreignLocks,
+    addedIdentities,
   ] = await Promise.all([
     found.then((answer) =>
       markLeft({ settings, machines, azure: answer, kubeconfig: previous.kubeconfig, now }),
@@ -201,11 +205,12 @@ export async function observe(settings: Settings): Promise<Observed> {
       ([{ shown }, one, { registries: all }, { isWritten }]) =>
         getForeignLocks(settings, { network: one, registries: all, shown, isWritten }, connection),
     ),
+    found.then((answer) => getAddedIdentities(settings, answer, previous.outputs, connection)),
   ]);
   return {
     ...{ now, settings, connection, apiName: api, previous, azure, identity, offers, manifests },
     ...{ policies, locks, foreignLocks, network: subnets, ...places, missing, legacyTokens },
-    ...{ loginProblem, workloads, diskEncryption, registries },
+    ...{ loginProblem, workloads, diskEncryption, registries, addedIdentities },
     warnings: [...(lacking === undefined ? [] : [lacking]), ...registries.warnings],
   };
 }

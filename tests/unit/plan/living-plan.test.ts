@@ -40,6 +40,8 @@ interface Scene {
   /** Tags of the first machine and of its step. */
   readonly tags?: Readonly<Record<string, string>>;
   readonly stepTags?: Readonly<Record<string, string>>;
+  /** What others have given each machine, and is gone since. */
+  readonly identity?: string;
   /** Whether the stack's outputs remember all machines. */
   readonly isRemembered?: boolean;
   /** What they remember besides. */
@@ -116,6 +118,9 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       hardwareProfile: { vmSize: "Standard_D2s_v5" },
       storageProfile: { imageReference: { version: "1.0.0" } },
     },
+    ...(scene.identity !== undefined && {
+      identity: { type: "UserAssigned", userAssignedIdentities: { [scene.identity]: {} } },
+    }),
     tags: tagged({
       generation: generationOf(
         machinesOf(validSettings).find((one) => one.name === name)!,
@@ -151,6 +156,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
     if (path.endsWith("/loadBalancers") && scene.isFull)
       return { value: [{ name: "zoned-test-api" }] };
     if (/\/Microsoft\.(Network|ManagedIdentity)\/\w+$/.test(path)) return { value: [] };
+    if (path === scene.identity) return undefined;
     if (path.endsWith("/storageAccounts"))
       return scene.unregistered?.includes("Microsoft.Storage")
         ? { error: { code: "MissingSubscriptionRegistration", message: "" } }
@@ -246,6 +252,21 @@ it("has a machine deallocated and started for a size that its hardware has not",
     `this change would resize ${first}: Standard_D2s_v5 -> Standard_D4s_v5, deallocated for it, and started again`,
   );
   expect((await size("Standard_D8s_v5")).started.size).toBe(0);
+});
+
+it("warns of an identity that no change of a machine may name, and refuses to resize or replace what has it", async () => {
+  const identity = `/subscriptions/${subscriptionId}/resourceGroups/theirs/providers/Microsoft.ManagedIdentity/userAssignedIdentities/gone`;
+  const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+  const says = `${names.join(", ")} have the identity ${identity}, `;
+
+  await plan({ ...living, identity });
+
+  expect(warn.mock.calls).toEqual([[expect.stringContaining(says)]]);
+  const resized = plan({ ...living, identity, settings: { controlPlaneSize: "Standard_D4s_v5" } });
+  await expect(resized).rejects.toThrow(says);
+  const replaced = plan({ ...living, identity, tags: { generation: "before" } });
+  await expect(replaced).rejects.toThrow(says);
+  expect(warn).toHaveBeenCalledTimes(1);
 });
 
 it("says which machines are off, and leaves them so where nothing needs them", async () => {
