@@ -1,7 +1,6 @@
 import type { RequestListener } from "node:http";
 import { createServer } from "node:https";
 
-import { renderKubeconfig } from "../../components/kubeconfig";
 import { listen } from "./listen";
 import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/fake-api";
 
@@ -13,11 +12,11 @@ export async function serveKubernetesApi(answer: RequestListener, validHours?: n
   const { key, cert } = await serverCertificate("localhost", "the-administrator", validHours);
   const tls = { key, cert, requestCert: true, rejectUnauthorized: false };
   const server = createServer(tls, answer);
-  return renderKubeconfig({
-    clusterName: "zoned-test",
+  const data = (pem: string) => Buffer.from(pem).toString("base64");
+  const cluster = {
     server: `https://localhost:${await listen(server)}`,
-    caCert: cert,
-    clientCert: cert,
-    clientKey: key,
-  });
+    "certificate-authority-data": data(cert),
+  };
+  const user = { "client-certificate-data": data(cert), "client-key-data": data(key) };
+  return JSON.stringify({ clusters: [{ cluster }], users: [{ user }] });
 }

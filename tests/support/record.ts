@@ -44,6 +44,12 @@ require("@pulumi/pulumi/runtime/debuggable").debuggablePromise = <T>(promise: Pr
   promise;
 Object.assign(pulumi.Resource, { callsites: () => [] });
 
+/** What the API's balancer has of a network. */
+export const networkIds = {
+  balancerSubnetId: pulumi.output("/ids/internal-balancers"),
+  virtualNetworkId: pulumi.output("/ids/vnet"),
+};
+
 /** The one whose resources may still be on their way when the next test begins. */
 let previous: Recorder | undefined;
 

@@ -1,5 +1,3 @@
-import * as pulumi from "@pulumi/pulumi";
-
 import type { ClusterSpec, KubeadmSettings } from "../../components/kubeadm/kubeadm";
 import { only } from "../../components/kubeadm/rotation";
 import { Settings, WorkerPool } from "../../components/settings/settings";
@@ -91,12 +89,6 @@ export const validSettings: Settings = {
   reinitialize: "",
   restoreFrom: "",
   skipHealthCheckUntil: "",
-};
-
-/** What the API's balancer has of a network. */
-export const networkIds = {
-  balancerSubnetId: pulumi.output("/ids/internal-balancers"),
-  virtualNetworkId: pulumi.output("/ids/vnet"),
 };
 
 /** The first control plane machine of the valid settings. */

@@ -6,8 +6,8 @@ import { dnsLabel } from "../../components/azure/resource-names";
 import { apiName } from "../../components/api-server";
 import { kubeadmFiles } from "../../components/kubeadm/kubeadm";
 import { Settings } from "../../components/settings/settings";
-import { Recorder, valueOf } from "../support/record";
-import { machine, networkIds, specOf, subscriptionId, validSettings } from "../support/sample";
+import { networkIds, Recorder, valueOf } from "../support/record";
+import { machine, specOf, subscriptionId, validSettings } from "../support/sample";
 
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const balancerId = `${groupId}/providers/Microsoft.Network/loadBalancers/zoned-test-api`;

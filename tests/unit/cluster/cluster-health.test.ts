@@ -8,8 +8,8 @@ import { ApiBalancer } from "../../../components/api-balancer";
 import { getClusterHealth, isToBeAskedAgain } from "../../../components/cluster/cluster-health";
 import { NoAnswer } from "../../../components/cluster/kubernetes-api";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
-import { Recorder } from "../../support/record";
-import { networkIds, subscriptionId, validSettings } from "../../support/sample";
+import { networkIds, Recorder } from "../../support/record";
+import { subscriptionId, validSettings } from "../../support/sample";
 
 // What is waited for takes a part of its time: an answer only where none comes, since a busy machine
 // takes long to give one.
