@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Attachment } from "../local-azure/daemon/attachment";
 import { ensureDaemon } from "../local-azure/daemon/daemon-client";
 import { chooseBackend } from "../local-azure/machines/choose-backend";
-import { hostSettings } from "../local-azure/machines/local-machines";
+import { hostSettings } from "../local-azure/machines/qemu/host";
 import { installOwnPrograms, useOwnPrograms } from "../local-azure/machines/own-programs";
 import { prepareHost } from "../local-azure/machines/qemu/prepare";
 import {

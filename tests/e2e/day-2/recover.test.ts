@@ -12,11 +12,8 @@ import {
   type Attachment,
   endpointOf,
 } from "../../../tools/local-azure/daemon/attachment";
-import {
-  endDaemon,
-  ensureDaemon,
-  runningDaemon,
-} from "../../../tools/local-azure/daemon/daemon-client";
+import { endDaemon, ensureDaemon } from "../../../tools/local-azure/daemon/daemon-client";
+import { runningDaemon } from "../../../tools/local-azure/daemon/daemon-record";
 import { passphraseOf } from "../../../tools/local-azure/rehearsal/passphrase";
 import { Rehearsal, type Run } from "../../../tools/local-azure/rehearsal/rehearsal";
 import { takeFolder } from "../../../tools/local-azure/rehearsal/state-folder";

@@ -5,29 +5,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { checkout, loadTypeScript } from "../../shared/checkout";
 import { holderOf } from "../../shared/lock";
-import { isAlive, type ProcessIdentity } from "../../shared/pids";
 import { pause } from "../../shared/concurrency";
 import type { Progress } from "../../shared/progress";
 import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
 import { Supervisor } from "../machines/supervisor";
 import { authorityFile } from "../arm/rest/listener";
-import { type Address, type Attachment, endpointOf, type Ports } from "./attachment";
+import { type Address, type Attachment, endpointOf } from "./attachment";
+import { type DaemonRecord, lockFile, recordFile, runningDaemon } from "./daemon-record";
 
 const startTimeout = 60_000;
 const stopTimeout = 15_000;
 const answerTimeout = 5_000;
 const pollInterval = 50;
-
-/** The daemon that serves this state folder now, if one does. */
-export function runningDaemon(state: string): DaemonRecord | undefined {
-  try {
-    const record = JSON.parse(readFileSync(recordFile(state), "utf8")) as DaemonRecord;
-    return isAlive(record) && holderOf(lockFile(state))?.pid === record.pid ? record : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 const answers = ({ ports }: DaemonRecord): Promise<boolean> =>
   fetch(`${endpointOf(ports)}/local/health`, { signal: AbortSignal.timeout(answerTimeout) }).then(
@@ -170,19 +160,9 @@ function processFolders(folder: string): string[] {
   }
 }
 
-/** `daemon.json`, which a daemon writes once it answers. */
-export interface DaemonRecord extends ProcessIdentity {
-  readonly since: string;
-  readonly binaries: string;
-  readonly ports: Ports;
-}
-
 export interface DaemonArguments {
   readonly state: string;
   readonly binaries: string;
   /** The first of seven consecutive ports. @default any free ports */
   readonly port?: number;
 }
-
-export const recordFile = (state: string): string => join(state, "daemon.json");
-export const lockFile = (state: string): string => join(state, "daemon.lock");

@@ -6,7 +6,8 @@ import { holderOf, tryLock } from "../../shared/lock";
 import { identityOf } from "../../shared/pids";
 import { UserError } from "../../shared/user-error";
 import type { Ports } from "./attachment";
-import { type DaemonArguments, type DaemonRecord, lockFile, recordFile } from "./daemon-client";
+import type { DaemonArguments } from "./daemon-client";
+import { type DaemonRecord, lockFile, recordFile } from "./daemon-record";
 import { startLocalAzure } from "./local-azure";
 
 /** Ports stay the same after a restart, since a stack's settings contain the endpoint. */

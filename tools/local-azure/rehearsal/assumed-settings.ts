@@ -5,7 +5,7 @@ import { obtainable } from "../../../components/add-ons/manifests/manifests";
 import { manifests } from "../../../components/versions";
 import { readJson, writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
-import { hostSettings } from "../machines/local-machines";
+import { hostSettings } from "../machines/qemu/host";
 import { documentationRange, somePublicKey, stackSettings } from "./stack-config";
 
 type Values = Readonly<Record<string, unknown>>;

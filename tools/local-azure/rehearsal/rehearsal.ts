@@ -19,7 +19,7 @@ import {
   endpointOf,
   secureEndpointOf,
 } from "../daemon/attachment";
-import { hostSettings } from "../machines/local-machines";
+import { hostSettings } from "../machines/qemu/host";
 import { assumedSettings } from "./assumed-settings";
 import { pluginsOf } from "./choose-plugins";
 import { passphraseOf } from "./passphrase";

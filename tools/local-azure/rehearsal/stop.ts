@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { endDaemon, ensureDaemon } from "../daemon/daemon-client";
-import { hostSettings, settingsFile } from "../machines/local-machines";
+import { hostSettings, settingsFile } from "../machines/qemu/host";
 import { arePluginsThere, pluginsFile } from "./choose-plugins";
 import { Rehearsal } from "./rehearsal";
 import { clearFolder, lockFolder, rehearsalFolder } from "./state-folder";

@@ -1,3 +1,7 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { readJson, writeWhole } from "../../../shared/files";
 import type { BaseImage } from "./image/base-image";
 import type { Accelerator, Qemu } from "./hypervisor";
 import type { Namespaces } from "./network/namespaces";
@@ -17,6 +21,15 @@ export interface HostSettings {
   /** Whether not even control planes have two processors here, though kubeadm wants them to. */
   readonly oneVcpuEach: boolean;
 }
+
+/** Written by the start that chose real machines; without it they are simulated. */
+export const settingsFile = (state: string): string => join(state, "qemu.json");
+
+export const writeHostSettings = (state: string, settings: HostSettings): void =>
+  writeWhole(settingsFile(state), JSON.stringify(settings, undefined, 2));
+
+export const hostSettings = (state: string): HostSettings | undefined =>
+  existsSync(settingsFile(state)) ? (readJson(settingsFile(state)) as HostSettings) : undefined;
 
 /** What all machines of a state folder share. */
 export interface Host extends HostSettings {

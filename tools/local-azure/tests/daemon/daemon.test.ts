@@ -9,7 +9,8 @@ import { pulumi } from "../../../pulumi/pulumi";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
 import { debugProviders, endpointOf } from "../../daemon/attachment";
-import { endDaemon, ensureDaemon, lockFile, recordFile } from "../../daemon/daemon-client";
+import { endDaemon, ensureDaemon } from "../../daemon/daemon-client";
+import { lockFile, recordFile } from "../../daemon/daemon-record";
 import { type LocalAzure, type LocalAzureOptions, startLocalAzure } from "../../daemon/local-azure";
 
 let state: string;

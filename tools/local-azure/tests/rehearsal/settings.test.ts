@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import * as manifests from "../../../../components/add-ons/manifests/manifests";
 import { testFolder } from "../../../../tests/support/test-folder";
 import { Progress } from "../../../shared/progress";
-import { writeHostSettings } from "../../machines/local-machines";
+import { writeHostSettings } from "../../machines/qemu/host";
 import { assumedSettings } from "../../rehearsal/assumed-settings";
 import { passphraseOf } from "../../rehearsal/passphrase";
 import { somePublicKey, stackSettings, writeConfig } from "../../rehearsal/stack-config";
