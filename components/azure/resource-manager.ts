@@ -1,4 +1,4 @@
-import * as pulumi from "@pulumi/pulumi";
+import { RunError } from "@pulumi/pulumi/errors";
 
 import { fetch } from "../settings/shell-proxy";
 
@@ -224,15 +224,15 @@ export class ArmClient {
     return value as T;
   }
 
-  private misshapen(url: string, value: unknown, expected: string): pulumi.RunError {
+  private misshapen(url: string, value: unknown, expected: string): RunError {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     return this.problem(url, `200 with ${shortened(text)}`, `Expected ${expected}. ${reach}`);
   }
 
-  private problem(url: string, got: string, way: string, method = "GET"): pulumi.RunError {
+  private problem(url: string, got: string, way: string, method = "GET"): RunError {
     const did = method === "GET" ? "answer" : "do";
     const text = `Azure Resource Manager did not ${did} ${method} ${url}: ${got}\n  ${way}`;
-    return new pulumi.RunError(text.replaceAll(this.token, "[token]"));
+    return new RunError(text.replaceAll(this.token, "[token]"));
   }
 }
 

@@ -1,4 +1,5 @@
-import * as pulumi from "@pulumi/pulumi";
+import type * as pulumi from "@pulumi/pulumi";
+import { isDryRun } from "@pulumi/pulumi/runtime/settings";
 
 import { hasIssuer } from "../settings/logins";
 import { Settings } from "../settings/settings";
@@ -142,5 +143,4 @@ export const knownOutput = (
   output: pulumi.Output<string>,
   owner: pulumi.Resource,
   now: string | undefined,
-): pulumi.Output<string> =>
-  now !== undefined && pulumi.runtime.isDryRun() ? owner.urn.apply(() => now) : output;
+): pulumi.Output<string> => (now !== undefined && isDryRun() ? owner.urn.apply(() => now) : output);

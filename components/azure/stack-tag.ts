@@ -1,4 +1,4 @@
-import * as pulumi from "@pulumi/pulumi";
+import { getOrganization, getProject, getStack } from "@pulumi/pulumi/metadata";
 
 import type { Settings } from "../settings/settings";
 import type { ShownResource } from "./shown";
@@ -10,8 +10,7 @@ import type { ShownResource } from "./shown";
 export const stackTag = "zoned-stack";
 
 /** What it says: the stack's whole name, which a backend has once. */
-export const stackName = (): string =>
-  `${pulumi.getOrganization()}/${pulumi.getProject()}/${pulumi.getStack()}`;
+export const stackName = (): string => `${getOrganization()}/${getProject()}/${getStack()}`;
 
 export const ownTag = (): Settings["tags"] => ({ [stackTag]: stackName() });
 

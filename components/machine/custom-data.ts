@@ -1,4 +1,4 @@
-import { RunError } from "@pulumi/pulumi";
+import { RunError } from "@pulumi/pulumi/errors";
 
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { type ProxySettings, proxyVariables, wantsLogin } from "../settings/proxy";

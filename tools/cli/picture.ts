@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { basename } from "node:path";
 import { promisify } from "node:util";
 
-import { RunError } from "@pulumi/pulumi";
+import { RunError } from "@pulumi/pulumi/errors";
 
 import { ArmClient } from "../../components/azure/resource-manager";
 import { endpointOf } from "../local-azure/daemon/attachment";

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { RunError } from "@pulumi/pulumi";
+import { RunError } from "@pulumi/pulumi/errors";
 
 import { findManifests } from "../../components/add-ons/manifests/manifests";
 import { type Manifest, manifests } from "../../components/versions";

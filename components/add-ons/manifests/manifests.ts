@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
-import { RunError } from "@pulumi/pulumi";
+import { RunError } from "@pulumi/pulumi/errors";
 
 import { Manifest, manifests } from "../../versions";
 import { download, reasonOf } from "./download";
