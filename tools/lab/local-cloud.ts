@@ -23,13 +23,12 @@ import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { changedAnything } from "../pulumi/events";
 import { environmentOf } from "../pulumi/pulumi";
-import {
-  type Clients,
-  clientsOf,
-  type ContainerClient,
-  containerFor,
-  sendToAzure,
-} from "../local-azure/tests/support/arm/clients";
+import type { Clients, ContainerClient } from "../local-azure/tests/support/arm/clients";
+import { sendToAzure } from "./azure-request";
+
+/** Microsoft's clients, which take seconds to load; few clusters are asked by them. */
+const clients = () =>
+  require("../local-azure/tests/support/arm/clients") as typeof import("../local-azure/tests/support/arm/clients");
 
 const ca = "certificate-authority-data";
 
@@ -285,12 +284,17 @@ export class LocalCloud {
     const tokenFilePath = join(this.state, "service-account-token");
     writeFileSync(tokenFilePath, token);
     const { ports } = this.azure;
-    return containerFor(url, { clientId, tokenFilePath, ports, authority: this.authority });
+    return clients().containerFor(url, {
+      clientId,
+      tokenFilePath,
+      ports,
+      authority: this.authority,
+    });
   }
 
   /** Microsoft's clients, by which others read and change things. */
   sdks(): Clients {
-    return clientsOf(this.azure.ports.resourceManager, this.authority);
+    return clients().clientsOf(this.azure.ports.resourceManager, this.authority);
   }
 
   private get authority(): string {

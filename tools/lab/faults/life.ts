@@ -17,7 +17,7 @@ import { Progress } from "../../shared/progress";
 import { messageOf } from "../../shared/user-error";
 import { pulumiHome } from "../../pulumi/pulumi";
 import { entriesOf, markedProcesses } from "../../shared/pids";
-import { sendToAzure } from "../../local-azure/tests/support/arm/clients";
+import { sendToAzure } from "../azure-request";
 
 /** How a command ended, and all that it said. */
 export interface CommandResult {

@@ -34,7 +34,7 @@ import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { conformanceTests, runUpstreamTest } from "./upstream-test";
-import { sendToAzure } from "../../local-azure/tests/support/arm/clients";
+import { sendToAzure } from "../azure-request";
 
 const stack = "machines";
 

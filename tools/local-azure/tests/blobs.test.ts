@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 
 import { listOf } from "../blobs/blob-service";
 import { allowHttp, withBlobs } from "./support/arm/blobs";
-import { all } from "./support/arm/clients";
+import { all } from "./support/arm/fixture";
 import { roleDefinition, storage, subscription, valid } from "./support/arm/valid-resources";
 
 describe("curl", () => {

@@ -5,8 +5,8 @@ import { testFolder } from "../../../../tests/support/test-folder";
 import { account } from "../../arm/resources/ids";
 import { certificateIn } from "../../arm/rest/listener";
 import { serveRest } from "../../arm/rest/rest";
-import { createResources, newArm } from "../support/arm/fixture";
-import { all, type Clients, clientsOf, soon } from "../support/arm/clients";
+import { all, createResources, newArm } from "../support/arm/fixture";
+import { type Clients, clientsOf, soon } from "../support/arm/clients";
 import {
   compute as computeId,
   group as groupId,

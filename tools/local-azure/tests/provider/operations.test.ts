@@ -7,15 +7,17 @@ import { type Properties, unknown } from "../../plugins/protocol/values";
 import { blobProvider } from "../../provider/blob";
 import { AzureNative, withRetries } from "../../provider/operations";
 import { allowHttp, withBlobs } from "../support/arm/blobs";
-import { inputsOf, subject, type } from "../support/arm/clients";
 import { createResources, ManualClock, newArm, refusedBy } from "../support/arm/fixture";
 import {
   compute,
   group,
+  inputsOf,
   type Kind,
   reader,
   roleDefinition,
   storage,
+  subject,
+  type,
   valid,
 } from "../support/arm/valid-resources";
 

@@ -1,8 +1,7 @@
 import type { Properties } from "../../plugins/protocol/values";
 import { AzureNative } from "../../provider/operations";
 import { createResources, newArm } from "../support/arm/fixture";
-import { inputsOf, subject, type } from "../support/arm/clients";
-import { network, valid } from "../support/arm/valid-resources";
+import { inputsOf, network, subject, type, valid } from "../support/arm/valid-resources";
 
 const read = async (
   kind: keyof typeof valid,

@@ -127,3 +127,10 @@ export function tokenOf(arm: ResourceManager, resourceId: string): string {
   ]);
   return (body as { access_token: string }).access_token;
 }
+
+/** Everything that a client lists. */
+export async function all<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const one of list) found.push(one);
+  return found;
+}
