@@ -2,15 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { writeWhole } from "../shared/files";
-import {
-  certificateRequest,
-  type Names,
-  newPrivateKey,
-  selfSigned,
-  signed,
-  signingKey,
-  type Subject,
-} from "./x509";
+import type { Names, Subject } from "./x509";
+
+/** What signs takes long to load, and most that is served needs no certificate. */
+const x509 = () => require("./x509") as typeof import("./x509");
 
 const dayHours = 24;
 
@@ -30,6 +25,7 @@ export async function authorityIn(
   file: `${string}.crt`,
   subject: Subject,
 ): Promise<Authority> {
+  const { certificateRequest, newPrivateKey, selfSigned, signed, signingKey } = x509();
   const certificateFile = join(folder, file);
   const keyFile = certificateFile.replace(/\.crt$/, ".key");
   if (!existsSync(keyFile) || !existsSync(certificateFile)) {
