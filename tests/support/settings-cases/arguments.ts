@@ -147,7 +147,7 @@ export const argumentCases: Readonly<Record<Component, ArgumentCases>> = {
       ...each("listen-metrics-urls", "http://0.0.0.0:2381", "http://172.16.1.4:2381"),
       ...each("max-concurrent-streams", "1000"),
       ...each("cipher-suites", gcm("ECDSA")),
-      ...each("tls-min-version", "TLS1.3"),
+      ...each("tls-min-version", "TLS1.2", "TLS1.3"),
       ...each("enable-grpc-gateway", "true"),
     ],
     refused: [

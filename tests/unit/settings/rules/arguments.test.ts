@@ -109,6 +109,15 @@ const complaints = (component: Component, extra: Arguments) =>
     [key, is, expected].join(" "),
   );
 
+/** The same arguments in fewer sets, in which none comes twice: a start of a program takes a third of a second. */
+const together = (all: readonly Arguments[]): Arguments[] =>
+  all.reduce<Record<string, string>[]>((sets, one) => {
+    const free = sets.find((set) => Object.keys(one).every((name) => !(name in set)));
+    if (free === undefined) return [...sets, { ...one }];
+    Object.assign(free, one);
+    return sets;
+  }, []);
+
 /** So many programs at a time. */
 async function side<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
@@ -120,20 +129,24 @@ async function side<T, R>(items: readonly T[], work: (item: T) => Promise<R>): P
 
 describe.each(components)("%s", (component) => {
   const { taken, refused } = argumentCases[component];
+  let usual: string;
+  beforeAll(async () => {
+    usual = await end(component, {});
+    expect(usual).not.toBe("");
+  });
 
   it("takes what the real program takes, and refuses what it refuses", async () => {
-    const usual = await end(component, {});
-    expect(usual).not.toBe("");
-
+    const all = [...taken, ...refused];
     const starts = async (extra: Arguments) => ({
       extra,
       starts: (await end(component, extra)) === usual,
-      isTaken: complaints(component, extra).length === 0,
     });
 
-    expect(await side([...taken, ...refused], starts)).toEqual([
-      ...taken.map((extra) => ({ extra, starts: true, isTaken: true })),
-      ...refused.map((extra) => ({ extra, starts: false, isTaken: false })),
+    expect(all.filter((extra) => complaints(component, extra).length > 0)).toEqual(refused);
+    const sets = together(taken);
+    expect(await side([...sets, ...refused], starts)).toEqual([
+      ...sets.map((extra) => ({ extra, starts: true })),
+      ...refused.map((extra) => ({ extra, starts: false })),
     ]);
   });
 
@@ -153,7 +166,6 @@ describe.each(components)("%s", (component) => {
     const gates = Object.entries(known(component).featureGates).map(
       ([name, state]) => [name, state.split(" ")] as const,
     );
-    const usual = await end(component, {});
     const changed = (is: string) => (is === "true" ? "false" : "true");
 
     const defaults = gates
