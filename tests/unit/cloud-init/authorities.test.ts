@@ -6,11 +6,16 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { signingFile } from "../../../components/kubeadm/certificate-authorities";
 import { nextKeys, only } from "../../../components/kubeadm/rotation";
 import { Api, ApiUser, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { apiIsReady, apiServerFlags, ended, spawned } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  ended,
+  quickAlgorithm,
+  spawned,
+} from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import {
@@ -204,7 +209,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
         kind: "ClusterConfiguration",
         kubernetesVersion: "v1.36.3",
         controlPlaneEndpoint: `${apiName}:${ports.api}`,
-        encryptionAlgorithm,
+        encryptionAlgorithm: quickAlgorithm,
         apiServer: { certSANs: [apiName, "127.0.0.1"] },
       }),
     );

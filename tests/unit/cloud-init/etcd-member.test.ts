@@ -2,8 +2,10 @@ import { ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
+import { quickAlgorithm } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
@@ -27,7 +29,9 @@ describe("the real etcd", () => {
     )!.content;
     machine.write(
       "/init.yaml",
-      init.replace("\nnetworking:", `\ncertificatesDir: ${pki}\nnetworking:`),
+      init
+        .replace("\nnetworking:", `\ncertificatesDir: ${pki}\nnetworking:`)
+        .replace(encryptionAlgorithm, quickAlgorithm),
     );
     for (const phase of ["etcd-ca", "etcd-server", "etcd-peer", "etcd-healthcheck-client"]) {
       output(built("kubeadm"), [

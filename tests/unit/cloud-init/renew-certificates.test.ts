@@ -6,6 +6,7 @@ import { setTimeout } from "node:timers/promises";
 
 import { parse } from "yaml";
 
+import { encryptionAlgorithm } from "../../../components/key-algorithm";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import {
   renewalFailed,
@@ -15,6 +16,7 @@ import {
 } from "../../../components/machine/renewal";
 import { machinesOf } from "../../../components/settings/topology";
 import { checkout } from "../../../tools/shared/checkout";
+import { quickAlgorithm } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { specOf, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
@@ -105,7 +107,8 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
   const cluster = (validity: string): string =>
     kubeadmFiles(specOf(), controlPlane!)
       .find(({ path }) => path === "/etc/zoned/kubeadm-init.yaml")!
-      .content.replace("\nnetworking:", `\ncertificateValidityPeriod: ${validity}\nnetworking:`);
+      .content.replace("\nnetworking:", `\ncertificateValidityPeriod: ${validity}\nnetworking:`)
+      .replace(encryptionAlgorithm, quickAlgorithm);
 
   /** What kubeadm makes, once for all machines. */
   const made = testFolder();
