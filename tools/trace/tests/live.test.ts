@@ -156,15 +156,25 @@ async function run(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-it("traces a node through the pod of its kube-proxy, and finds Services by the API", async () => {
+/** What `cat` says of the kernel's list of IPVS. */
+const noList = (why: string): Says => ({ failure: `cat: /proc/net/ip_vs: ${why}` });
+
+it("traces a node through the pod of its kube-proxy, finds Services by the API, and says what it could not take", async () => {
   const { stdout } = await trace(
-    { "iptables-save": iptables, "ip addr": "1: lo: <LOOPBACK> mtu 1\n    inet 127.0.0.1/8\n" },
+    {
+      "iptables-save": iptables,
+      "ip addr": "1: lo: <LOOPBACK> mtu 1\n    inet 127.0.0.1/8\n",
+      "cat /proc/net/ip_vs": noList("No such file or directory"),
+    },
     ...["--node", "worker-1", "--service", "default/web:http", "--json"],
   );
 
   const answer = JSON.parse(stdout) as Answer;
   expect(answer.endpoints).toEqual([{ address: "10.244.1.6:80", probability: 1 }]);
   expect(answer.notes).toContain("`ipvsadm -Sn` in kube-proxy-x: the image does not have it.");
+  expect(answer.notes).toContain(
+    "`cat /proc/net/ip_vs` in kube-proxy-x: the kernel has no IPVS loaded.",
+  );
 });
 
 it("takes the kernel's list of IPVS where the image has no ipvsadm, and says nothing of that", async () => {
@@ -187,23 +197,14 @@ TCP  0A600029:0050 rr persistent 2700000 FFFFFFFF
   expect(answer.notes.join("\n")).not.toContain("ipvsadm");
 });
 
-it.each([
-  ["No such file or directory", "the kernel has no IPVS loaded"],
-  ["Permission denied", "cat: /proc/net/ip_vs: Permission denied"],
-])("says of a kernel's list of IPVS with %s why it is not there", async (why, said) => {
-  const list = { failure: `cat: /proc/net/ip_vs: ${why}` };
-  const { stderr } = await trace(
-    { "iptables-save": iptables, "cat /proc/net/ip_vs": list },
-    ...["--node", "worker-1", "--dump", join(folder, "dump")],
-  );
-
-  expect(stderr).toContain(`\`cat /proc/net/ip_vs\` in kube-proxy-x: ${said}.`);
-});
-
 // A busy node answers none of six within minutes.
 it("takes one dump at a time, keeps each as it is, and says what it could not take", async () => {
   const { status, stderr } = await trace(
-    { "iptables-save": iptables, "nft -j list ruleset": { failure: "Protocol not supported" } },
+    {
+      "iptables-save": iptables,
+      "cat /proc/net/ip_vs": noList("Permission denied"),
+      "nft -j list ruleset": { failure: "Protocol not supported" },
+    },
     ...["--node", "worker-1", "--dump", join(folder, "dump")],
   );
   const kept = (file: string): string => readFileSync(join(folder, "dump", file), "utf8");
@@ -215,6 +216,9 @@ it("takes one dump at a time, keeps each as it is, and says what it could not ta
   // The image has no `ip`: the addresses are the API's.
   expect(kept("node-addresses.txt")).toContain("172.16.2.4/32");
   expect(stderr).toContain("`nft -j list ruleset` in kube-proxy-x: Protocol not supported.");
+  expect(stderr).toContain(
+    "`cat /proc/net/ip_vs` in kube-proxy-x: cat: /proc/net/ip_vs: Permission denied.",
+  );
 });
 
 it("leaves no folder behind when nothing can be taken", async () => {
