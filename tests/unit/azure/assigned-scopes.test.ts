@@ -2,12 +2,11 @@ import { randomUUID } from "node:crypto";
 
 import { assignedScopeProblems } from "../../../components/azure/assigned-scopes";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
-import { ArmClient } from "../../../components/azure/resource-manager";
 import { assignmentName, ownRoleId } from "../../../components/azure/role-ids";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -85,22 +84,14 @@ async function problemsOf({ settings, right, identities = {}, network }: Scene) 
     const token = "azure-native:managedidentity:UserAssignedIdentity";
     shown.set(shownAs(token, name), { name, properties: { principalId } });
   }
-  const rest = await serveRest(arm, 0);
-  try {
-    const client = new ArmClient(
-      `http://127.0.0.1:${rest.port}`,
-      right === undefined ? "me" : tokenOf(arm, identityId("login")),
-    );
-    const all = { ...validSettings, ...settings };
-    const connection = { ...account, arm: client };
-    const ask = jest.spyOn(client, "list");
-    const problems = await assignedScopeProblems(all, shown, network, connection);
-    const asked = ask.mock.calls.map(([path, query]) => `${path} ${query["$filter"] ?? ""}`);
-    expect(new Set(asked).size).toBe(asked.length);
-    return problems;
-  } finally {
-    await rest.close();
-  }
+  const token = right === undefined ? undefined : tokenOf(arm, identityId("login"));
+  const all = { ...validSettings, ...settings };
+  const connection = await connectionTo(arm, token);
+  const ask = jest.spyOn(connection.arm, "list");
+  const problems = await assignedScopeProblems(all, shown, network, connection);
+  const asked = ask.mock.calls.map(([path, query]) => `${path} ${query["$filter"] ?? ""}`);
+  expect(new Set(asked).size).toBe(asked.length);
+  return problems;
 }
 
 const etcdBackups = { container: containerIn("etcd"), every: "1h" };

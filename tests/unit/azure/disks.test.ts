@@ -6,9 +6,9 @@ import {
 import { ArmClient } from "../../../components/azure/resource-manager";
 import type { Sku } from "../../../components/azure/size-offers";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
 
 describe("disk classes", () => {
@@ -111,17 +111,8 @@ describe("disk encryption", () => {
     if (made !== undefined) await arm.put(setId, { ...set, ...made });
     if (isRegistered) await arm.register("Microsoft.Compute/EncryptionAtHost");
     await arm.put(identityId, { location });
-    const token = hasRights === false ? tokenOf(arm, identityId) : "me";
-    const rest = await serveRest(arm, 0);
-    try {
-      const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
-      return await getDiskEncryption(
-        { ...validSettings, ...settings },
-        { ...account, arm: client },
-      );
-    } finally {
-      await rest.close();
-    }
+    const token = hasRights === false ? tokenOf(arm, identityId) : undefined;
+    return getDiskEncryption({ ...validSettings, ...settings }, await connectionTo(arm, token));
   }
 
   it("asks for nothing where the settings want no encryption", async () => {

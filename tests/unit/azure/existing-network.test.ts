@@ -1,12 +1,12 @@
+import type { AzureConnection } from "../../../components/azure/connection";
 import { getExistingNetwork } from "../../../components/azure/existing-network";
 import { placed } from "../../../components/azure/free-addresses";
-import { ArmClient } from "../../../components/azure/resource-manager";
 import { shownAs, type Shown } from "../../../components/azure/shown";
 import { machinesOf } from "../../../components/settings/topology";
 import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { pool, validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -58,18 +58,12 @@ const settings = {
 };
 
 async function withNetwork<T>(
-  work: (connection: { arm: ArmClient; subscriptionId: string; tenantId: string }) => Promise<T>,
+  work: (connection: AzureConnection) => Promise<T>,
   second: object = {},
 ): Promise<T> {
   const { arm } = newArm();
   await make(arm, second);
-  const rest = await serveRest(arm, 0);
-  try {
-    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
-    return await work({ arm: client, subscriptionId: account.subscriptionId, tenantId: "" });
-  } finally {
-    await rest.close();
-  }
+  return work(await connectionTo(arm));
 }
 
 it("has of each subnet what belongs to it, and how much room there is", async () => {
@@ -144,24 +138,18 @@ it.each([
       ...{ principalId: (body as { principalId: string }).principalId, roleDefinitionId },
       principalType: "ServicePrincipal",
     });
-    const rest = await serveRest(arm, 0);
-    try {
-      const client = new ArmClient(`http://127.0.0.1:${rest.port}`, tokenOf(arm, login));
-      const connection = { ...account, arm: client };
-      const network = await getExistingNetwork(settings, connection);
-      const known = { settings, network, shown: new Map(), before: { machines: [] } };
+    const connection = await connectionTo(arm, tokenOf(arm, login));
+    const network = await getExistingNetwork(settings, connection);
+    const known = { settings, network, shown: new Map(), before: { machines: [] } };
 
-      const ask = jest.spyOn(client, "getIfReadable");
+    const ask = jest.spyOn(connection.arm, "getIfReadable");
 
-      expect([...network!.subnets.values()][0]).toMatchObject(first);
-      expect((await placed(machinesOf(settings), known, connection)).areAddressesUnknown).toBe(
-        areAddressesUnknown,
-      );
-      // What is refused once is refused for every machine.
-      expect(ask.mock.calls.length === 1).toBe(areAddressesUnknown);
-    } finally {
-      await rest.close();
-    }
+    expect([...network!.subnets.values()][0]).toMatchObject(first);
+    expect((await placed(machinesOf(settings), known, connection)).areAddressesUnknown).toBe(
+      areAddressesUnknown,
+    );
+    // What is refused once is refused for every machine.
+    expect(ask.mock.calls.length === 1).toBe(areAddressesUnknown);
   },
 );
 

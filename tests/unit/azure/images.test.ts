@@ -9,7 +9,6 @@ import {
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { MachinePlan } from "../../../components/settings/topology";
 import { minors, versions as pinned, versions } from "../../../components/versions";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import type { MachineBody } from "../../../tools/local-azure/arm/types/compute/virtual-machine-validation";
 import {
   createResources,
@@ -21,6 +20,7 @@ import {
   valid,
   withChange,
 } from "../../../tools/local-azure/tests/support/arm/valid-resources";
+import { connectionTo } from "../../support/azure";
 import { serve } from "../../support/listen";
 import { machine, subscriptionId, validSettings } from "../../support/sample";
 
@@ -247,31 +247,26 @@ describe("gallery image", () => {
     // Of another definition no image could be made of this machine.
     Object.assign(arm.view.find(about)!.body, definition);
     await arm.put(identityId, { location });
-    const token = hasRights === false ? tokenOf(arm, identityId) : "me";
-    const rest = await serveRest(arm, 0);
-    try {
-      const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
-      const wanted = { ...validSettings, image, ...settings };
-      const offer = await getGalleryImage(client, wanted);
-      const offers = new Map([["x64" as const, offer]]);
-      const problemsOf = (machines: readonly MachinePlan[], of: Partial<Hardware> = {}) =>
-        imageProblems(
-          machines,
-          offers,
-          new Map([[machine.name, { ...plainHardware, ...of }]]),
-          wanted,
-        );
-      return {
-        problems: problemsOf([machine]),
-        ofMachines: problemsOf,
-        withNvme: problemsOf([machine], { isNvmeOnly: true }),
-        ofArm: problemsOf([machine], { architecture: "arm64" }),
-        warnings: imageWarnings([machine], offers, new Map(), wanted),
-        ofNone: [problemsOf([]), imageWarnings([], offers, new Map(), wanted)],
-      };
-    } finally {
-      await rest.close();
-    }
+    const token = hasRights === false ? tokenOf(arm, identityId) : undefined;
+    const { arm: client } = await connectionTo(arm, token);
+    const wanted = { ...validSettings, image, ...settings };
+    const offer = await getGalleryImage(client, wanted);
+    const offers = new Map([["x64" as const, offer]]);
+    const problemsOf = (machines: readonly MachinePlan[], of: Partial<Hardware> = {}) =>
+      imageProblems(
+        machines,
+        offers,
+        new Map([[machine.name, { ...plainHardware, ...of }]]),
+        wanted,
+      );
+    return {
+      problems: problemsOf([machine]),
+      ofMachines: problemsOf,
+      withNvme: problemsOf([machine], { isNvmeOnly: true }),
+      ofArm: problemsOf([machine], { architecture: "arm64" }),
+      warnings: imageWarnings([machine], offers, new Map(), wanted),
+      ofNone: [problemsOf([]), imageWarnings([], offers, new Map(), wanted)],
+    };
   }
 
   it("takes an image that was made for these settings", async () => {

@@ -1,9 +1,8 @@
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { lackingRights, neededRights } from "../../../components/azure/lacking-rights";
-import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -40,19 +39,12 @@ async function saidOf(
       roleDefinitionId: of,
     });
   }
-  const rest = await serveRest(arm, 0);
-  try {
-    // The token of an identity without rights; any other is that of an owner.
-    const token = mayRead ? "token" : tokenOf(arm, identityId);
-    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
-    const connection = { arm: client, subscriptionId: account.subscriptionId, tenantId: "" };
-    const all = { ...validSettings, identityId, ...settings };
-    const needed = neededRights(all, account.subscriptionId, network);
-    const needy = { id: identityId, principalId, needed, users: "Some do" };
-    return await lackingRights(all, connection, needy, isGroupThere);
-  } finally {
-    await rest.close();
-  }
+  // The identity has no rights.
+  const connection = await connectionTo(arm, mayRead ? undefined : tokenOf(arm, identityId));
+  const all = { ...validSettings, identityId, ...settings };
+  const needed = neededRights(all, account.subscriptionId, network);
+  const needy = { id: identityId, principalId, needed, users: "Some do" };
+  return await lackingRights(all, connection, needy, isGroupThere);
 }
 
 interface Role {

@@ -2,16 +2,14 @@ import { AzureConnection } from "../../../components/azure/connection";
 import { type Hardware, hardwareOf } from "../../../components/azure/hardware";
 import { getOffers, offerProblems } from "../../../components/azure/offers";
 import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
-import { ArmClient } from "../../../components/azure/resource-manager";
 import { Sku } from "../../../components/azure/size-offers";
 import { replacementInputsOf } from "../../../components/machine/generation";
 import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { order } from "../../support/machines";
 import { machine, validSettings } from "../../support/sample";
 
@@ -40,36 +38,30 @@ describe("offers", () => {
   }: Scene): Promise<string[]> {
     const azure = newArm().arm;
     azure.quotas.set(quotas);
-    const rest = await serveRest(azure, 0);
-    const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
-    const connection = { ...account, arm };
+    const connection = await connectionTo(azure);
     const wanted = { ...validSettings, ...settings };
-    try {
-      const offers = await getOffers(wanted, connection);
-      const planned = machinesOf(wanted);
-      const state = new Map(
-        Object.entries(existing).map(([name, generation]) => [
-          name,
-          { size: sizes[name] ?? "Standard_D2s_v5", generation },
-        ]),
-      );
-      const created = createdMachines(
-        "1-then",
-        planned.map((plan) => ({
-          plan,
-          generation: "now",
-          replacementInputs: {},
-          imageVersion: wanted.imageVersion,
-          kubernetesVersion: wanted.kubernetesVersion,
-          configuration: "now",
-        })),
-        { machines: state },
-        machines && ({ machines } as PreviousOutputs),
-      );
-      return offerProblems(planned, created, state, offers, wanted, connection);
-    } finally {
-      await rest.close();
-    }
+    const offers = await getOffers(wanted, connection);
+    const planned = machinesOf(wanted);
+    const state = new Map(
+      Object.entries(existing).map(([name, generation]) => [
+        name,
+        { size: sizes[name] ?? "Standard_D2s_v5", generation },
+      ]),
+    );
+    const created = createdMachines(
+      "1-then",
+      planned.map((plan) => ({
+        plan,
+        generation: "now",
+        replacementInputs: {},
+        imageVersion: wanted.imageVersion,
+        kubernetesVersion: wanted.kubernetesVersion,
+        configuration: "now",
+      })),
+      { machines: state },
+      machines && ({ machines } as PreviousOutputs),
+    );
+    return offerProblems(planned, created, state, offers, wanted, connection);
   }
 
   const all = Object.fromEntries(machinesOf(validSettings).map(({ name }) => [name, "now"]));

@@ -7,8 +7,8 @@ import {
 } from "../../../components/azure/policy-restrictions";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { serve } from "../../support/listen";
 
 const authorization = "providers/Microsoft.Authorization";
@@ -24,12 +24,6 @@ const resource = (type: string, tags?: Record<string, string>): PlannedResource 
 });
 const guard = resource("Microsoft.Network/networkSecurityGroups");
 const ofGroup = resource("Microsoft.Resources/subscriptions/resourceGroups");
-
-const connectionTo = (azure: string) => ({
-  arm: new ArmClient(azure, "token", () => Promise.resolve()),
-  subscriptionId: account.subscriptionId,
-  tenantId: "",
-});
 
 /** What Azure says of resources to be made in a group, under a policy that demands the tag costCenter. */
 async function underPolicy(
@@ -47,16 +41,7 @@ async function underPolicy(
       ...exemption,
     });
   }
-  const rest = await serveRest(arm, 0);
-  try {
-    return await getPolicyViolations(
-      resources,
-      group,
-      connectionTo(`http://127.0.0.1:${rest.port}`),
-    );
-  } finally {
-    await rest.close();
-  }
+  return getPolicyViolations(resources, group, await connectionTo(arm));
 }
 
 it("names the policy that would refuse a resource, and what it looks at", async () => {
@@ -117,7 +102,8 @@ async function answered(
     response.writeHead(isQuestion ? status : 200);
     response.end(JSON.stringify(isQuestion ? body : { value: exemptions }));
   });
-  return { ...(await getPolicyViolations(resources, scope, connectionTo(azure))), asked };
+  const connection = { ...account, arm: new ArmClient(azure, "token", () => Promise.resolve()) };
+  return { ...(await getPolicyViolations(resources, scope, connection)), asked };
 }
 
 const policyInfo = { policyAssignmentId: assignmentAt(group), policyDefinitionId: requireTag };

@@ -4,13 +4,12 @@ import {
   Quota,
   quotaProblems,
 } from "../../../components/azure/quotas";
-import { ArmClient } from "../../../components/azure/resource-manager";
 import { Sku } from "../../../components/azure/size-offers";
 import { Settings } from "../../../components/settings/settings";
 import { MachinePlan } from "../../../components/settings/topology";
 import { account } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { machine, validSettings } from "../../support/sample";
 
 describe("quotas", () => {
@@ -174,14 +173,9 @@ describe("address quotas", () => {
       });
     }
     azure.quotas.set({ [quota]: existing.length + free });
-    const rest = await serveRest(azure, 0);
-    const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "local");
-    try {
-      const offers = await getAddressQuotas(arm, account.subscriptionId, settings);
-      return addressQuotaProblems(settings, offers, account.subscriptionId);
-    } finally {
-      await rest.close();
-    }
+    const { arm } = await connectionTo(azure);
+    const offers = await getAddressQuotas(arm, account.subscriptionId, settings);
+    return addressQuotaProblems(settings, offers, account.subscriptionId);
   }
 
   const zonal = ["api", "egress-1", "egress-2", "egress-3"].map((name) => `zoned-test-${name}`);

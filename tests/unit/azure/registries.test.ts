@@ -3,8 +3,8 @@ import { getRegistries } from "../../../components/azure/registries";
 import { assignmentName, roleAt } from "../../../components/azure/role-ids";
 import { shownAs } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
 
 const location = "westeurope";
@@ -54,15 +54,9 @@ async function answerTo({ settings, made = {}, rights, pulls, isOwn = false }: S
   const identity = { name: "zoned-test-kubelet", properties: { ...kubelets } };
   const key = shownAs("azure-native:managedidentity:UserAssignedIdentity", identity.name);
   const shown = new Map(isOwn ? [[key, identity]] : []);
-  const token = rights === undefined ? "me" : tokenOf(arm, identityOf("login"));
-  const rest = await serveRest(arm, 0);
-  try {
-    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, token);
-    const all = { ...validSettings, registries: [registryId], ...settings };
-    return await getRegistries(all, shown, { ...account, arm: client });
-  } finally {
-    await rest.close();
-  }
+  const token = rights === undefined ? undefined : tokenOf(arm, identityOf("login"));
+  const all = { ...validSettings, registries: [registryId], ...settings };
+  return getRegistries(all, shown, await connectionTo(arm, token));
 }
 
 it("asks for nothing where there are no registries", async () => {

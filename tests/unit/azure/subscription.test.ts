@@ -12,9 +12,9 @@ import {
 } from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
-import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
 import { serve } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { subscriptionId, validSettings } from "../../support/sample";
@@ -270,59 +270,41 @@ describe("subscription", () => {
 
   it("names the issuer's account where another one has its name, and not where it is there already", async () => {
     const { arm } = newArm();
-    const rest = await serveRest(arm, 0);
-    const client = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
-    const connection = { ...account, arm: client };
+    const connection = await connectionTo(arm);
     const settings = { ...validSettings, machineIdentity: false };
     const none = new Map<string, ShownResource>();
     const problemsWith = (isBegun: boolean, shown = none) =>
       accountProblems(settings, { isBegun, shown }, connection);
     // Every token that is out names it, so that it is the same for ever.
     const name = "oidc109010bd512b734763cc";
-    try {
-      expect(await problemsWith(false)).toEqual([]);
-      const group = `${subscriptionPath}/resourceGroups/team-a`;
-      await arm.put(group, { location: "westeurope" });
-      await arm.put(`${group}/providers/Microsoft.Storage/storageAccounts/${name}`, {
-        ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
-      });
+    expect(await problemsWith(false)).toEqual([]);
+    const group = `${subscriptionPath}/resourceGroups/team-a`;
+    await arm.put(group, { location: "westeurope" });
+    await arm.put(`${group}/providers/Microsoft.Storage/storageAccounts/${name}`, {
+      ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
+    });
 
-      expect(await problemsWith(false)).toEqual([
-        expect.stringMatching(
-          new RegExp(`would be ${name}, .*\\(pulumi config set clusterName NAME\\)$`),
-        ),
-      ]);
-      // A cluster's name stays.
-      expect(await problemsWith(true)).toEqual([
-        expect.stringMatching(/have that one deleted, or take away what wants an issuer/),
-      ]);
-      const own = shownAs("azure-native:storage:StorageAccount", name);
-      expect(await problemsWith(true, new Map([[own, { name }]]))).toEqual([]);
-      const without = { ...settings, machineIdentity: true };
-      expect(await accountProblems(without, { isBegun: true, shown: none }, connection)).toEqual(
-        [],
-      );
-    } finally {
-      await rest.close();
-    }
+    expect(await problemsWith(false)).toEqual([
+      expect.stringMatching(
+        new RegExp(`would be ${name}, .*\\(pulumi config set clusterName NAME\\)$`),
+      ),
+    ]);
+    // A cluster's name stays.
+    expect(await problemsWith(true)).toEqual([
+      expect.stringMatching(/have that one deleted, or take away what wants an issuer/),
+    ]);
+    const own = shownAs("azure-native:storage:StorageAccount", name);
+    expect(await problemsWith(true, new Map([[own, { name }]]))).toEqual([]);
+    const without = { ...settings, machineIdentity: true };
+    expect(await accountProblems(without, { isBegun: true, shown: none }, connection)).toEqual([]);
   });
 
   it.each(["public", "private"] as const)(
     "is answered by the local Azure as well: %s",
     async (apiAccess) => {
-      const rest = await serveRest(newArm().arm, 0);
-      const arm = new ArmClient(`http://127.0.0.1:${rest.port}`, "token");
-      try {
-        const connection = {
-          arm,
-          subscriptionId: account.subscriptionId,
-          tenantId: "",
-        };
-        const settings = { ...validSettings, apiAccess, apiName: "k8.zoned.example" };
-        await expect(subscriptionProblems(settings, new Map(), connection)).resolves.toEqual([]);
-      } finally {
-        await rest.close();
-      }
+      const connection = await connectionTo(newArm().arm);
+      const settings = { ...validSettings, apiAccess, apiName: "k8.zoned.example" };
+      await expect(subscriptionProblems(settings, new Map(), connection)).resolves.toEqual([]);
     },
   );
 });
