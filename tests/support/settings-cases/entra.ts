@@ -1,6 +1,6 @@
 import type { Entra } from "../../../components/settings/settings";
 import type { Cases } from "./case";
-import { proxyCa } from "./http-proxy";
+import { proxyCa } from "./network";
 
 export const tenant = "8d1f2a34-5b6c-4d7e-8f90-a1b2c3d4e5f6";
 export const application = "1c2d3e4f-5061-4728-939a-abbccddeeff0";

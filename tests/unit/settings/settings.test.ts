@@ -2,26 +2,24 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { after } from "../../support/settings-cases/case";
 import { accessCases } from "../../support/settings-cases/access";
-import { clusterCases } from "../../support/settings-cases/cluster";
+import { clusterCases, resourceGroupCases, tagCases } from "../../support/settings-cases/cluster";
 import { entraBesideLogin, entraCases } from "../../support/settings-cases/entra";
+import {
+  machineIdentityCases,
+  workloadIdentityCases,
+} from "../../support/settings-cases/identities";
 import {
   diskEncryptionSetCases,
   existingIdentityCases,
   imageCases,
   nodeSubnetCases,
 } from "../../support/settings-cases/ids-of-others";
-import { machineIdentityCases } from "../../support/settings-cases/machine-identity";
-import { registryCredentialCases } from "../../support/settings-cases/registry-credentials";
-import { registryCases } from "../../support/settings-cases/registries";
-import { etcdBackupCases } from "../../support/settings-cases/etcd-backups";
-import { resourceGroupCases, tagCases } from "../../support/settings-cases/names";
-import { rebootCases } from "../../support/settings-cases/reboots";
-import { httpProxyCases } from "../../support/settings-cases/http-proxy";
 import { kubeadmCases } from "../../support/settings-cases/kubeadm";
 import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
+import { etcdBackupCases, rebootCases } from "../../support/settings-cases/maintenance";
+import { httpProxyCases, rangeCases } from "../../support/settings-cases/network";
 import { poolCases, sizeCases } from "../../support/settings-cases/pools";
-import { rangeCases } from "../../support/settings-cases/ranges";
-import { workloadIdentityCases } from "../../support/settings-cases/workload-identities";
+import { registryCases, registryCredentialCases } from "../../support/settings-cases/registries";
 import { access, complaints, settingsWith, Values } from "../../support/stack";
 
 const stack: Values = { location: "westeurope", ...access };
