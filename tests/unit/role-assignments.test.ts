@@ -8,11 +8,14 @@ import { neededRights } from "../../components/azure/lacking-rights";
 import { Identity, KubeletIdentity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
-import { Roles } from "../../components/roles";
+import { Roles, takenRoles } from "../../components/roles";
 import type { Resource, View } from "../../tools/local-azure/arm/resources/resource";
 import { mayDo } from "../../tools/local-azure/arm/types/authorization/role";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
-import { validSettings, subscriptionId } from "../support/sample";
+import { subscriptionId, validSettings } from "../support/sample";
+import { account, subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../support/azure";
 
 const subscription = `/subscriptions/${subscriptionId}`;
 const groupId = `${subscription}/resourceGroups/zoned-test`;
@@ -468,4 +471,47 @@ it("makes kubelets no identity without registries", async () => {
   const { kubeletIdentity } = await build();
 
   expect([kubeletIdentity.resourceId, kubeletIdentity.clientId]).toEqual([undefined, undefined]);
+});
+
+describe("the custom roles", () => {
+  const { subscriptionId } = account;
+  const mine = "organization/zoned/test";
+
+  /** What a first update of this stack says of the roles that are there, as this program has made them. */
+  async function saidOf(description: (text: string) => string, more = {}): Promise<string[]> {
+    const recorder = await Recorder.start();
+    new Roles(
+      "identity",
+      { settings: validSettings, subscriptionId },
+      { transformations: [recorder.watch] },
+    );
+    const { arm } = newArm();
+    for (const { inputs } of await recorder.of("azure-native:authorization:RoleDefinition")) {
+      const { scope: _, roleDefinitionId, ...role } = inputs;
+      await arm.put(
+        `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${roleDefinitionId}`,
+        { ...role, description: description(role["description"]) },
+      );
+    }
+    return takenRoles({ ...validSettings, ...more }, await connectionTo(arm));
+  }
+
+  const ofOther = (text: string) => text.replace(mine, "organization/zoned/other");
+
+  it("names roles of another stack's cluster with the same name, and what to set", async () => {
+    expect(await saidOf(ofOther)).toEqual([
+      expect.stringMatching(
+        /^clusterName is zoned-test, .* of stack organization\/zoned\/other: .*\(pulumi config set clusterName NAME\)$/,
+      ),
+    ]);
+  });
+
+  it.each<[string, (text: string) => string, object]>([
+    ["of this stack, as an interrupted update leaves them", (text) => text, {}],
+    ["of an older release", (text) => text.replace(` Of stack ${mine}.`, ""), {}],
+    ["that the cluster does not make", ofOther, { identityId: "/ids/theirs" }],
+    ["of a cluster of another name", ofOther, { clusterName: "zoned-prod" }],
+  ])("lets roles be %s", async (_, description, more) => {
+    expect(await saidOf(description, more)).toEqual([]);
+  });
 });

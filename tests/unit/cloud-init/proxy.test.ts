@@ -1,16 +1,16 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { type AddressInfo, createServer as createListener } from "node:net";
 import { join } from "node:path";
 
-import { proxyFiles } from "../../../components/machine/custom-data";
+import { firstBootFiles, proxyFiles } from "../../../components/machine/custom-data";
 import type { HttpProxy } from "../../../components/settings/settings";
-import { bootstrap, machineIn } from "../../support/bootstrapped-machine";
+import { bootstrap, machineIn, programs, worker } from "../../support/bootstrapped-machine";
 import { FakeMachine, systemctl } from "../../support/fake-machine";
 import { listen, serve } from "../../support/listen";
 import { validSettings } from "../../support/sample";
-import { installed, run } from "../../support/tools";
+import { installed, Outcome, run } from "../../support/tools";
 
-const programs = { "apt-get": "", "update-ca-certificates": "", systemctl };
 const aptConf = "/etc/apt/apt.conf.d/95zoned-proxy";
 const caFile = "/usr/local/share/ca-certificates/zoned-proxy.crt";
 
@@ -21,7 +21,7 @@ const setProxy = (machine: FakeMachine, httpProxy: Partial<HttpProxy> | undefine
 };
 
 const machineWith = (httpProxy: Partial<HttpProxy> | undefined, mirror = ""): FakeMachine => {
-  const machine = new FakeMachine(programs);
+  const machine = new FakeMachine({ "apt-get": "", "update-ca-certificates": "", systemctl });
   machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
   machine.ship("bootstrap.sh", "/script.sh", "{}\n");
   machine.write(
@@ -171,4 +171,194 @@ it("is named, with its port, where it cannot be connected to", async () => {
 
   expect(code).not.toBe(0);
   expect(stdout).toMatch(/no connection to 127\.0\.0\.1 port 9: .*zoned:httpProxy/);
+});
+
+describe("the login at a proxy", () => {
+  const password = "p:ss/w%rd";
+  const login = `me%40firm.example:${encodeURIComponent(password)}`;
+  const header = `Basic ${Buffer.from(`me@firm.example:${password}`).toString("base64")}`;
+
+  /** A proxy that lets in who logs in with the right password, and what it was asked for. */
+  /** One whose name is no proxy's exception; that it listens is all that is asked of it directly. */
+  const mirrorServer = createListener((socket) => socket.destroy());
+  let mirror: string;
+  let address: string;
+  const asked: string[] = [];
+  let admitted: string;
+
+  beforeAll(async () => {
+    const isAdmitted = (given: string | undefined) => given === admitted;
+    const server = createServer(({ url = "", headers }, reply) => {
+      const isIn = isAdmitted(headers["proxy-authorization"]);
+      asked.push(`${isIn ? 200 : 407} ${url}`);
+      if (isIn) reply.end("-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
+      else reply.writeHead(407, { "Proxy-Authenticate": "Basic realm=proxy" }).end();
+    });
+    address = `127.0.0.1:${await listen(server)}`;
+    await new Promise<void>((resolve) => mirrorServer.listen(0, "127.0.0.2", resolve));
+    mirror = `http://127.0.0.2:${(mirrorServer.address() as AddressInfo).port}`;
+  });
+  beforeEach(() => {
+    asked.length = 0;
+    admitted = header;
+  });
+  afterAll(() => void mirrorServer.close());
+
+  const behind = (proxy: string) => ({
+    ...validSettings,
+    containerRuntime: "containerd" as const,
+    httpProxy: { http: proxy, https: proxy, noProxy: [], ca: "" },
+  });
+
+  const modeOf = (machine: FakeMachine, path: string) =>
+    (statSync(join(machine.root, path)).mode & 0o777).toString(8);
+
+  /** The password as it was given, and as it is written. */
+  const isIn = (text: string) =>
+    [password, encodeURIComponent(password)].some((one) => text.includes(one));
+
+  const environmentFile = "/kubeadm-environment";
+
+  /** A machine of which nothing but its payload says how it is to boot. */
+  function unbooted(): FakeMachine {
+    // A mirror whose downloads need no TLS, and that the proxy is asked for, as it is for what is no mirror.
+    const files = firstBootFiles(behind(`http://${login}@${address}`), "api.example").map(
+      (file) => ({
+        ...file,
+        content: file.content.replace("MIRROR=''", `MIRROR=${mirror}`),
+      }),
+    );
+    const machine = machineIn({}, { ...worker, files: [...worker.files, ...files] });
+    machine.removeFile("/var/lib/zoned/first-boot.done");
+    machine.removeFile("/opt/zoned/first-boot.sh");
+    const others = {
+      "cloud-init": 'echo "status: done"',
+      containerd: `case $* in
+      --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
+      "config default") echo "version = 3" ;;
+    esac`,
+      "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
+      kubeadm: `env >>"$root${environmentFile}-$1"
+      case $* in "config images list"*) echo registry.k8s.io/pause:3.99; exit ;; esac
+      ${programs.kubeadm}`,
+      ...{ "apt-get": "", "apt-cache": "exit 100", "apt-mark": "", sysctl: "", swapoff: "" },
+      ...{ runc: "", "update-ca-certificates": "", systemctl },
+    };
+    for (const [name, text] of Object.entries(others)) machine.program(name, text);
+    return machine;
+  }
+
+  describe("a proxy with a login", () => {
+    let machine: FakeMachine;
+    let outcome: Outcome;
+    let askedFor: readonly string[];
+    beforeAll(async () => {
+      admitted = header;
+      machine = unbooted();
+      machine.program(
+        "chmod",
+        'case $* in *zoned-proxy.new | *zoned/proxy.new) stat --format %a "$2" >>"$root/modes" ;; esac; exec /bin/chmod "$@"',
+      );
+      outcome = await bootstrap(machine);
+      askedFor = [...asked];
+    });
+
+    it("is known to a machine before its first boot, which the bootstrap step then runs", () => {
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+      expect(machine.has("/var/lib/zoned/first-boot.done")).toBe(true);
+      expect(askedFor).toEqual([`200 ${mirror}/apt/Release.key`]);
+      expect(isIn(outcome.stdout + machine.read("/var/log/zoned.log"))).toBe(false);
+    });
+
+    it("is no variable of the kubeadm that writes manifests, into which it would copy it", () => {
+      expect(machine.read(`${environmentFile}-config`)).toMatch(/^https_proxy=/m);
+      expect(machine.read(`${environmentFile}-join`)).not.toMatch(/_proxy=/i);
+    });
+
+    it("is in files that only root reads, also while they are written", () => {
+      for (const path of [
+        "/etc/zoned/proxy.env",
+        "/etc/apt/apt.conf.d/95zoned-proxy",
+        "/var/lib/zoned/proxy",
+      ]) {
+        expect(isIn(machine.read(path))).toBe(true);
+        expect(modeOf(machine, path)).toBe("600");
+      }
+      expect(machine.read("/modes")).toBe("600\n600\n");
+      const unit = "/etc/systemd/system/containerd.service.d/zoned-proxy.conf";
+      expect(isIn(machine.read(unit))).toBe(false);
+    });
+
+    it.each(["apt", "curl", "python3"] as const)(
+      "is what %s logs in at, as it is written",
+      async (program) => {
+        const { root } = machine;
+        const url = "http://packages.invalid/it";
+        const inEnvironment = (command: string) =>
+          run("bash", ["-c", `set -a; . ${root}/etc/zoned/proxy.env; ${command}`]);
+        const ask = {
+          apt: () => {
+            mkdirSync(join(root, "lists/partial"), { recursive: true });
+            writeFileSync(join(root, "sources"), `deb [trusted=yes] ${url} /\n`);
+            return run(installed("apt-get", "apt"), [
+              ...["-o", `Dir::Etc::SourceList=${root}/sources`, "-o", "Dir::Etc::SourceParts=-"],
+              ...["-o", `Dir::State::Lists=${root}/lists`],
+              ...["--config-file", join(root, "etc/apt/apt.conf.d/95zoned-proxy"), "update"],
+            ]);
+          },
+          curl: () => inEnvironment(`curl --silent ${url}`),
+          python3: () =>
+            inEnvironment(`python3 -c 'import urllib.request as r; r.urlopen("${url}")'`),
+        };
+
+        await ask[program]();
+
+        expect(asked[0]).toMatch(/^200 http:\/\/packages\.invalid\/it/);
+        expect(asked.filter((one) => !one.startsWith("200 "))).toEqual([]);
+      },
+    );
+
+    it("is named without its password where nothing listens", async () => {
+      const elsewhere = behind(`http://${login}@127.0.0.1:9`);
+      for (const { path, content } of proxyFiles(elsewhere, "api.example"))
+        machine.write(path, content);
+
+      const { code, stdout, stderr } = await machine.run("/opt/zoned/first-boot.sh", [
+        "check_egress",
+      ]);
+
+      expect(code).not.toBe(0);
+      expect(stdout).toMatch(/no connection to 127\.0\.0\.1 port 9: /);
+      expect(isIn(stdout + stderr)).toBe(false);
+    });
+
+    it("is named without its password where it refuses, in the log, in the error and on command lines", async () => {
+      admitted = "";
+      const refused = unbooted();
+
+      const { code, stdout, stderr } = await bootstrap(refused);
+
+      expect(code).not.toBe(0);
+      expect(new Set(asked)).toEqual(new Set([`407 ${mirror}/apt/Release.key`]));
+      expect(stderr).toContain("HTTP Error 407: Proxy Authentication Required");
+      expect(stderr).toContain("first boot failed: package source, exit code 1");
+      const said = [stdout, stderr, refused.read("/var/log/zoned.log"), ...refused.calls.flat()];
+      expect(said.filter(isIn)).toEqual([]);
+    });
+  });
+
+  it("leaves what it says readable where it has no password", async () => {
+    const machine = unbooted();
+    for (const { path, content, mode } of proxyFiles(behind(`http://${address}`), "api.example"))
+      machine.write(path, content, parseInt(mode, 8));
+    machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
+    const settings = firstBootFiles(validSettings, "api.example");
+    const { path, content } = settings.find((file) => file.path.endsWith("first-boot.env"))!;
+    machine.write(path, content);
+
+    expect((await machine.run("/opt/zoned/first-boot.sh", ["set_proxy"])).code).toBe(0);
+
+    for (const file of ["/etc/zoned/proxy.env", "/etc/apt/apt.conf.d/95zoned-proxy"])
+      expect(modeOf(machine, file)).toBe("644");
+  });
 });

@@ -2,7 +2,18 @@ import * as pulumi from "@pulumi/pulumi";
 
 import * as capture from "../../../components/image/capture";
 import { nothing, update } from "../../support/program";
-import { valueOf } from "../../support/record";
+import { Recorder, valueOf } from "../../support/record";
+import { Builder } from "../../../components/image/builder";
+import { builderMachine } from "../../../components/image/builder-machine";
+import { ImageGallery, imageGroup } from "../../../components/image/image-gallery";
+import type { Settings } from "../../../components/settings/settings";
+import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
+import { connectionTo } from "../../support/azure";
+import { validSettings } from "../../support/sample";
+import { nodeImages } from "../../../components/add-ons/node-images";
+import { knownImage } from "../../../components/image/known-image";
+import { customData } from "../../../components/machine/custom-data";
 
 // Both ask Azure, once there is a machine.
 jest.spyOn(capture, "outputOf").mockImplementation(async () => "");
@@ -55,4 +66,184 @@ it("tells its machine the images of add-ons, as machines of it look for them", a
 
   expect(own.match(/[^/]+(?=:)/g)).toEqual(["flannel", "azure-cloud-node-manager", "kured"]);
   expect(await images("index")).toBe(own);
+});
+
+describe("the machine that an image is made of", () => {
+  /** The machine's choice, by what the local Azure offers. */
+  const chosen = async (settings: Settings) =>
+    builderMachine(settings, await connectionTo(newArm().arm));
+
+  async function resourcesWith(change: Partial<Settings>) {
+    const settings = { ...validSettings, ...change };
+    const machine = await chosen(settings);
+    const recorder = await Recorder.start();
+    const group = imageGroup(settings, account.subscriptionId);
+    const watched = { transformations: [recorder.watch] };
+    const shared = { group, settings, version: "2026.1127.93005" };
+    const builder = new Builder(
+      "builder",
+      { ...shared, machine, bootData: "", existingNetwork: undefined },
+      watched,
+    );
+    new ImageGallery("images", { ...shared, madeOf: "", builder }, watched);
+    return recorder;
+  }
+
+  async function machineWith(change: Partial<Settings>) {
+    const recorder = await resourcesWith(change);
+    const [machine] = await recorder.of("azure-native:compute:VirtualMachine");
+    return machine!.inputs;
+  }
+
+  const pool = validSettings.workerPools[0]!;
+  const arm = "Standard_D2ps_v6";
+
+  it("has the size of the control planes, or where they are Arm that of the first pool that is not", async () => {
+    const { hardwareProfile } = await machineWith({});
+    const workerPools = [
+      { ...pool, name: "arm", size: arm },
+      { ...pool, size: "Standard_D4s_v5", zones: ["2"], osDiskSku: "StandardSSD_LRS" as const },
+    ];
+    const other = await machineWith({ controlPlaneSize: arm, workerPools });
+
+    expect(hardwareProfile).toEqual({ vmSize: validSettings.controlPlaneSize });
+    expect(other).toMatchObject({
+      hardwareProfile: { vmSize: "Standard_D4s_v5" },
+      zones: ["2"],
+      storageProfile: { osDisk: { managedDisk: { storageAccountType: "StandardSSD_LRS" } } },
+    });
+  });
+
+  it("asks for NVMe where its size has nothing else, since Azure takes SCSI otherwise", async () => {
+    const { storageProfile } = await machineWith({ controlPlaneSize: "Standard_D2s_v6" });
+
+    expect(storageProfile).toMatchObject({ diskControllerType: "NVMe" });
+    expect((await machineWith({})).storageProfile).not.toHaveProperty("diskControllerType");
+  });
+
+  it("is not made where no machine of the cluster could be made of its image", async () => {
+    const settings = {
+      ...validSettings,
+      controlPlaneSize: arm,
+      workerPools: [{ ...pool, size: "Standard_D4ps_v6" }],
+    };
+
+    await expect(chosen(settings)).rejects.toThrow(
+      /all machines of this cluster have Arm processors \(Standard_D2ps_v6, Standard_D4ps_v6\)/,
+    );
+  });
+
+  it("has no name of the cluster's, nor of a second stack's, in a group that others use too", async () => {
+    const namesOf = async (clusterName: string) =>
+      (await (await resourcesWith({ clusterName, resourceGroup: "platform" })).all())
+        .filter(({ type }) =>
+          /:(VirtualNetwork|NetworkSec.*|Route.*|Nat.*|PublicIP.*|Gallery)$/.test(type),
+        )
+        .flatMap(({ inputs }) =>
+          Object.entries(inputs)
+            .filter(([key]) => key !== "resourceGroupName" && /Name$/.test(key))
+            .map(([, name]) => name),
+        );
+
+    const own = ["vnet", "nsg", "rt", "egress"].map((what) => `zoned-prod-builder-${what}`);
+    expect(new Set(await namesOf("zoned-prod"))).toEqual(new Set([...own, "zoned_prod"]));
+  });
+
+  it.each([
+    [
+      "of its own, as whose stack's it is marked, and stays with it",
+      "",
+      "organization/zoned/test",
+      true,
+    ],
+    ["of others, where nothing else would take it away", "platform", undefined, false],
+  ])("is taken in a group %s", async (_, resourceGroup, stack, stays) => {
+    const recorder = await resourcesWith({ resourceGroup });
+
+    const groups = await recorder.of("azure-native:resources:ResourceGroup");
+    const { opts } = await recorder.only("azure-native:compute:GalleryImageVersion");
+    expect([groups[0]?.inputs["tags"]["zoned-stack"], opts.retainOnDelete]).toEqual([stack, stays]);
+  });
+
+  it("has as long as Azure's agent gives a script, and as many regions take for copies", async () => {
+    const recorder = await resourcesWith({});
+
+    const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
+    const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
+    expect([step, version]).toMatchObject([
+      { customTimeouts: { create: "95m" } },
+      { customTimeouts: { create: "90m" } },
+    ]);
+  });
+
+  it("changes nothing that Azure shows otherwise, or refuses of a machine that is off", async () => {
+    const recorder = await resourcesWith({});
+
+    const machine = await recorder.only("azure-native:compute:VirtualMachine");
+    const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
+    const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
+    expect(step.deletedWith === machine.resource).toBe(true);
+    expect(version.ignoreChanges).toEqual(["publishingProfile.targetRegions"]);
+  });
+
+  it("runs on a host that encrypts, where the cluster's machines do", async () => {
+    const { securityProfile } = await machineWith({ encryptionAtHost: true });
+
+    expect(securityProfile).toMatchObject({
+      securityType: "TrustedLaunch",
+      encryptionAtHost: true,
+    });
+    expect((await machineWith({})).securityProfile).not.toHaveProperty("encryptionAtHost");
+  });
+
+  it("has a disk that Azure takes an image of, also where the cluster's have a key of their owner's", async () => {
+    const diskEncryptionSetId = "/keys/providers/Microsoft.Compute/diskEncryptionSets/ours";
+
+    const { storageProfile } = await machineWith({ diskEncryptionSetId });
+
+    expect(storageProfile.osDisk.managedDisk).toEqual({
+      storageAccountType: validSettings.osDiskSku,
+    });
+  });
+});
+
+describe("an image", () => {
+  const bootData = (settings: Settings) =>
+    customData(
+      settings,
+      "",
+      nodeImages({ ...settings, cni: "none", diskDriver: false }, new Map()),
+    );
+
+  /** The image for these settings, after an update for others has left one. */
+  async function known(change: Partial<Settings> = {}) {
+    const now = new Date("2026-11-29T08:07:06Z");
+    let outputs = {};
+    await Recorder.start({ calls: { "pulumi:pulumi:readStackOutputs": () => ({ outputs }) } });
+    const { version, madeOf } = await knownImage(validSettings, bootData(validSettings), now);
+    outputs = { version, madeOf, contents: "package kubelet 1.36.3" };
+    const settings = { ...validSettings, ...change };
+    return knownImage(settings, bootData(settings), new Date("2026-12-01T00:00:09Z"));
+  }
+
+  it("is the one of before where that has what the settings want", async () => {
+    const before = { version: "2026.1129.80706", contents: "package kubelet 1.36.3" };
+
+    expect(await known()).toMatchObject(before);
+    expect(await known({ controlPlaneCount: 1, osDiskSku: "StandardSSD_LRS" })).toMatchObject(
+      before,
+    );
+  });
+
+  it.each<Partial<Settings>>([
+    { kubernetesVersion: "1.36.9" },
+    { imageVersion: "24.04.202601010" },
+    { containerRuntime: "cri-dockerd" },
+    { mirror: "https://mirror.example" },
+    { reboots: { days: ["tue"], from: "02:00", to: "05:00" } },
+  ])("is another one, of a later number, for %j", async (change) => {
+    const { version, contents } = await known(change);
+
+    expect([version, contents]).toEqual(["2026.1201.9", undefined]);
+  });
 });

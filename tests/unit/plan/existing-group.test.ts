@@ -1,9 +1,13 @@
+import * as pulumi from "@pulumi/pulumi";
+
 import type { Lock } from "../../../components/azure/group-locks";
 import { shownAs } from "../../../components/azure/shown";
 import { existingGroupProblems, lockWarnings } from "../../../components/plan/existing-group";
 import type { MachineChange } from "../../../components/plan/machine-changes";
-import { Recorder } from "../../support/record";
+import { Recorder, valueOf } from "../../support/record";
 import { machine, subscriptionId, validSettings } from "../../support/sample";
+import { clusterGroup } from "../../../components/cluster-group";
+import { Roles } from "../../../components/roles";
 
 const settings = { ...validSettings, resourceGroup: "platform" };
 const groupId = `/subscriptions/${subscriptionId}/resourceGroups/platform`;
@@ -200,4 +204,27 @@ describe.each(["platform", ""])("in a group of others or its own: '%s'", (resour
     ]);
     expect(lockWarnings({ locks, changes: [replaced] })).toEqual([]);
   });
+});
+
+describe("the cluster's group", () => {
+  /** What is made in the group waits for these, and is deleted before them. */
+  const awaitedBy = (output: pulumi.Output<string>): Promise<Set<pulumi.Resource>> =>
+    (output as unknown as { allResources(): Promise<Set<pulumi.Resource>> }).allResources();
+
+  it.each([true, false])(
+    "of others has name and id in a preview (%s), and comes after the roles without being made",
+    async (preview) => {
+      const recorder = await Recorder.start({ preview });
+      const plan = { settings: { ...validSettings, resourceGroup: "platform" }, subscriptionId };
+      const watched = { transformations: [recorder.watch] };
+      const roles = new Roles("identity", plan, watched);
+
+      const { name, id, own } = clusterGroup(plan, roles);
+
+      expect(await valueOf(name)).toBe("platform");
+      expect(await valueOf(id)).toBe(`/subscriptions/${subscriptionId}/resourceGroups/platform`);
+      for (const output of [name, id]) expect([...(await awaitedBy(output))]).toContain(roles);
+      expect(own).toBeUndefined();
+    },
+  );
 });

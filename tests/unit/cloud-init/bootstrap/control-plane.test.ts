@@ -1,4 +1,4 @@
-import type { Payload } from "../../../../components/machine/payload";
+import { bootstrapText, type Payload } from "../../../../components/machine/payload";
 import {
   asInitial,
   base64,
@@ -13,6 +13,7 @@ import {
   peer,
   programs,
   runStep,
+  script,
   ship,
   someoneElse,
   stale,
@@ -434,5 +435,162 @@ describe("an initialization that broke off", () => {
 
     expect(deeds(machine)).toEqual(["reset"]);
     expect(machine.read("/run/zoned/decision")).toBe("join\n");
+  });
+});
+
+describe("a control plane that has joined", () => {
+  let machine: FakeMachine;
+  beforeAll(async () => {
+    machine = machineIn();
+    expect((await bootstrap(machine)).code).toBe(0);
+  });
+
+  it("trusts nobody who speaks for the API but this cluster's CA, and goes past every proxy", () => {
+    // Nothing that is asked may hold a step for ever.
+    for (const call of machine.callsOf("curl")) expect(call).toMatch(/--max-time \d+/);
+    const asked = machine.callsOf("curl").filter((call) => call.includes(controlPlane.apiName!));
+    expect(asked.join()).toMatch(/\/readyz.*--resolve.*\/api\/v1\/nodes\//);
+    for (const call of asked) {
+      expect(call).toContain("--cacert /etc/kubernetes/pki/ca.crt");
+      expect(call).toContain("--noproxy *");
+      if (call.includes("/apis/") || call.includes("/api/")) {
+        expect(call).toContain("--cert /var/lib/kubelet/pki/kubelet-client-current.pem");
+      }
+    }
+  });
+
+  it("has used a credential of its own making that ends soon", () => {
+    expect(machine.callsOf("kubeadm")).toContain(
+      "kubeconfig user --config /etc/zoned/kubeadm-init.yaml --client-name zoned:zoned-test-cp-2 --validity-period 2h " +
+        "--org kubeadm:cluster-admins,system:bootstrappers:kubeadm:default-node-token",
+    );
+  });
+
+  it("means itself by the API's name from then on, and not before", () => {
+    expect(machine.read("/hosts-at-join")).not.toContain("# zoned");
+    expect(machine.read("/etc/hosts")).toContain(hostsEntry);
+  });
+
+  it("has asked the others' etcd, and not the one that it may be running itself", () => {
+    const joined = machine.calls.findIndex(([name, verb]) => name === "kubeadm" && verb === "join");
+    const asked = machine.calls
+      .slice(0, joined)
+      .map((words) => words.join(" "))
+      .filter((call) => call.includes("/v3/cluster/"));
+
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.filter((call) => !call.includes("https://172.16.1.4:2379/"))).toEqual([]);
+  });
+
+  it("has let no upgrade in the background begin meanwhile", () => {
+    expect(machine.callsOf("first-boot")).toEqual([
+      "pause_upgrades",
+      "remove_package_source",
+      "resume_upgrades",
+    ]);
+  });
+
+  it("has what renews its certificates and awaits events of Azure: the units, and this script without its payload", () => {
+    expect(machine.callsOf("systemctl")).toEqual([
+      "daemon-reload",
+      "enable --now zoned-certificates.timer",
+      "daemon-reload",
+      "enable zoned-maintenance.service",
+      "restart zoned-maintenance.service",
+    ]);
+    expect(machine.read("/opt/zoned/bootstrap.sh")).toBe(bootstrapText());
+    expect(machine.read("/var/lib/zoned/variables")).toContain(`machine=${controlPlane.machine}\n`);
+    expect(machine.callsOf("renewal")).toEqual(["report"]);
+  });
+
+  it("has no secret left that only the join needed, nor has the script", async () => {
+    expect(machine.has("/etc/zoned/discovery.conf")).toBe(false);
+    expect(machine.has("/etc/zoned/kubeadm-init.yaml")).toBe(false);
+    expect(machine.read("/etc/kubernetes/pki/ca.key")).toBe(caKey);
+    expect(machine.read(script)).toBe(bootstrapText());
+    expect((await bootstrap(machine)).stderr).toContain("run `pulumi up` for more");
+  });
+});
+
+describe("a control plane behind an internal balancer, which sends nothing back to its sender", () => {
+  const behind = { ...controlPlane, isApiPrivate: true };
+  const pod = (name: string, more: object) => ({
+    metadata: { name, namespace: "kube-system" },
+    ...more,
+  });
+  const onHost = JSON.stringify({
+    items: [
+      pod("kube-proxy-abcde", { spec: { hostNetwork: true } }),
+      pod("coredns-abcde", { spec: {} }),
+      {
+        metadata: {
+          ...pod(`etcd-${controlPlane.machine}`, {}).metadata,
+          annotations: { "kubernetes.io/config.mirror": "hash" },
+        },
+        spec: { hostNetwork: true },
+      },
+    ],
+  });
+  const join = () => {
+    const machine = machineIn({}, behind);
+    const answering = `*:172.16.1.4\\ *) exit "$(cat "$root/peer" 2>/dev/null || echo 0)" ;;`;
+    machine.program(
+      "curl",
+      programs.curl.replace("*--resolve*)", `${answering}\n    *--resolve*)`),
+    );
+    machine.program(
+      "kubectl",
+      programs.kubectl.replace(
+        `*"get pods"*)`,
+        `*spec.nodeName*) echo '${onHost}' ;;\n    *"get pods"*)`,
+      ),
+    );
+    return machine;
+  };
+
+  describe("when it has joined", () => {
+    let machine: FakeMachine;
+    beforeAll(async () => {
+      machine = join();
+      expect((await bootstrap(machine)).code).toBe(0);
+    });
+
+    it("has meant another control plane by the API's name before, and means itself", () => {
+      const { apiName } = controlPlane;
+      expect(machine.read("/hosts-at-join")).toContain(`172.16.1.4 ${apiName} # zoned`);
+      expect(machine.read("/etc/hosts")).toContain(hostsEntry);
+      expect(machine.read("/etc/hosts")).not.toContain("172.16.1.4");
+    });
+
+    const deleted = () =>
+      machine
+        .callsOf("kubectl")
+        .filter((call) => call.includes("delete pod"))
+        .map((call) => /delete pod (\S+)/.exec(call)![1]);
+
+    it("has started the pods on its network anew, whose /etc/hosts are those of before, and no others", () => {
+      expect(deleted()).toEqual(["kube-proxy-abcde"]);
+    });
+
+    it("leaves them alone when it is configured otherwise", async () => {
+      machine.forgetCalls();
+      ship(machine, { ...behind, configuration: "later" });
+
+      expect(await bootstrap(machine)).toMatchObject({ code: 0, stderr: "" });
+
+      expect(machine.callsOf("kubeadm").join()).toContain("upgrade node --config");
+      expect(deleted()).toEqual([]);
+    });
+  });
+
+  it("does not join while no other API server answers it, and says who was asked", async () => {
+    const machine = join();
+    machine.write("/peer", "28");
+
+    const { code, stdout } = await runStep(machine, "join");
+
+    expect(code).not.toBe(0);
+    expect(stdout).toMatch(/no API server of another control plane answers.*172\.16\.1\.4/);
+    expect(deeds(machine)).toEqual([]);
   });
 });

@@ -1,12 +1,33 @@
-import type { Api, Body } from "../../../machines/simulated/api";
+import * as fs from "node:fs";
+import * as path from "node:path";
+
+import { Api, type Body, kubeconfigOf } from "../../../machines/simulated/api";
 import {
   cloudLabels,
-  reconcileCloudProvider,
+  initialized,
   providerId,
+  reconcileCloudProvider,
 } from "../../../machines/simulated/nodes/cloud-provider";
 import { nodeWasMissed, wasMissed } from "../../../machines/simulated/nodes/kwok";
-import { controlPlaneMark, nodeOf, shutDown } from "../../../machines/simulated/nodes/node";
-import { vmOf } from "../../support/simulated/fixture";
+import {
+  controlPlaneMark,
+  nodeOf,
+  shutDown,
+  uninitialized,
+} from "../../../machines/simulated/nodes/node";
+import { firstBoot, newFixture, scriptOf, vmOf } from "../../support/simulated/fixture";
+import { CloudNodeManager } from "../../../../../components/add-ons/cloud-provider/cloud-node-manager";
+import { isMachine, machineOf } from "../../../arm/types/compute/virtual-machine";
+import { type LocalAzure, startLocalAzure } from "../../../daemon/local-azure";
+import type { VirtualMachine } from "../../../machines/machines";
+import { useOwnPrograms } from "../../../machines/own-programs";
+import { nodeManager } from "../../../../programs/controllers";
+import { compute, network, valid, withChange } from "../../support/arm/valid-resources";
+import { Recorder } from "../../../../../tests/support/record";
+import { validSettings } from "../../../../../tests/support/sample";
+import { testFolder } from "../../../../../tests/support/test-folder";
+import { describeUnless } from "../../../../../tests/support/unless";
+import { until } from "../../../../../tests/support/until";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
 const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
@@ -75,9 +96,9 @@ const silent = {
   status: { ...fresh.status, conditions: [{ type: "Ready", status: "Unknown" }] },
 };
 
-const initialized = { ...fresh, spec: { ...fresh.spec, taints: [] as object[] } };
+const settled = { ...fresh, spec: { ...fresh.spec, taints: [] as object[] } };
 const conditions = (status: string) => ({
-  ...initialized,
+  ...settled,
   status: { ...fresh.status, conditions: [{ type: "Ready", status }] },
 });
 const heard = conditions("True");
@@ -131,7 +152,7 @@ it.each<[what: string, pod: object, managesNodes: boolean]>([
 
 it("has nothing more to do once a node has its network and is initialized", async () => {
   const annotations = { ...fresh.metadata.annotations, "zoned.local/cni": "ds" };
-  const done = { ...initialized, metadata: { ...fresh.metadata, annotations } };
+  const done = { ...settled, metadata: { ...fresh.metadata, annotations } };
 
   expect(await reconcile([], { node: done })).toEqual({ asked: [], due: false });
 });
@@ -254,4 +275,108 @@ it.each<[what: string, missed: boolean, metadata: Body]>([
   ["long, and was shown just now", false, shown],
 ])("KWOK has missed a Node that is there for %s: %s", (_, missed, metadata) => {
   expect(nodeWasMissed({ metadata }, now)).toBe(missed);
+});
+
+const state = testFolder();
+
+const binaries = process.env.ZONED_BINARIES;
+const obstacle = binaries === undefined ? "ZONED_BINARIES names no folder" : undefined;
+
+const apiName = "demo.westeurope.cloudapp.azure.com";
+
+describeUnless(obstacle)(`the program's node manager (${nodeManager.version})`, () => {
+  jest.setTimeout(600_000);
+  let azure: LocalAzure;
+  let first: VirtualMachine;
+
+  const admin = () => {
+    const file = path.join(state, "machines/clusters", apiName, "root/etc/kubernetes/admin.conf");
+    const { ca, user } = kubeconfigOf(fs.readFileSync(file, "utf8"));
+    const address = azure.machines.apiAddress(apiName)!;
+    return new Api({ ...address, serverName: apiName, ca }, user);
+  };
+  const vm = (name: string): VirtualMachine => {
+    const resource = azure.arm.view.find(compute(`virtualMachines/${name}`))!;
+    if (!isMachine(resource)) throw new Error(`${name} is no machine`);
+    return machineOf(resource, azure.arm.view);
+  };
+
+  /** Creates a machine at this address of the first zone. */
+  async function create(name: string, address: string): Promise<VirtualMachine> {
+    const nic = network(`networkInterfaces/${name}-nic`);
+    const configuration = "ipConfigurations.0";
+    await azure.arm.put(
+      nic,
+      withChange("nic", {
+        [`${configuration}.privateIPAddress`]: address,
+        [`${configuration}.loadBalancerBackendAddressPools`]: undefined,
+      }),
+    );
+    await azure.arm.put(
+      compute(`virtualMachines/${name}`),
+      withChange("machine", {
+        "networkProfile.networkInterfaces.0.id": nic,
+        "osProfile.computerName": name,
+        "osProfile.customData": firstBoot,
+        "storageProfile.osDisk.name": `${name}-os`,
+      }),
+    );
+    return vm(name);
+  }
+
+  /** What the program applies for its node manager. */
+  async function recorded(): Promise<[string, Body][]> {
+    const recorder = await Recorder.start();
+    const opts = { transformations: [recorder.watch] };
+    const settings = { ...validSettings, clusterName: "demo", controlPlaneCount: 1 };
+    new CloudNodeManager("cnm", { settings, apiServer: { name: apiName, port: 6443 } }, opts);
+    const own = async (kind: string, apiVersion: string, path: string) =>
+      (await recorder.of(`kubernetes:${kind}`)).map(({ inputs }): [string, Body] => [
+        path,
+        { ...inputs, apiVersion, kind: kind.split(":")[1] },
+      ]);
+    const rbac = "rbac.authorization.k8s.io/v1";
+    const system = "namespaces/kube-system";
+    return [
+      ...(await own("core/v1:ServiceAccount", "v1", `/api/v1/${system}/serviceaccounts`)),
+      ...(await own(`${rbac}:ClusterRole`, rbac, `/apis/${rbac}/clusterroles`)),
+      ...(await own(`${rbac}:ClusterRoleBinding`, rbac, `/apis/${rbac}/clusterrolebindings`)),
+      ...(await own("apps/v1:DaemonSet", "apps/v1", `/apis/apps/v1/${system}/daemonsets`)),
+    ];
+  }
+  beforeAll(async () => {
+    useOwnPrograms(state);
+    azure = await startLocalAzure({ state, binaries: binaries!, log: () => undefined });
+    const fixture = await newFixture(apiName);
+    for (const [id, body] of [
+      ...[valid.group, valid.securityGroup, valid.rule, valid.routeTable, valid.natIp],
+      ...[valid.nat, valid.vnet, valid.subnet],
+    ]) {
+      await azure.arm.put(id, body);
+    }
+    first = await create("cp-1", "172.16.1.4");
+    const script = scriptOf(fixture, first, { initialControlPlane: first.vmId });
+    const { exitCode, stderr } = await azure.machines.runScript(first, script);
+    if (exitCode !== 0) throw new Error(stderr);
+  });
+  afterAll(() => azure?.stop());
+
+  it("initializes a Node in place of its pod, and as the simulated one does", async () => {
+    const of = (name: string) => admin().get(`/api/v1/nodes/${name}`);
+    const isFresh = ({ spec }: Body): boolean =>
+      (spec.taints ?? []).some(({ key }: Body) => key === uninitialized.key);
+    const fresh = await of("cp-1");
+    expect(isFresh(fresh)).toBe(true);
+
+    for (const [at, object] of await recorded()) await admin().post(at, object);
+
+    const node = await until("a Node without the taint", async () => {
+      const seen = await of("cp-1");
+      return isFresh(seen) ? undefined : seen;
+    });
+    const simulated = initialized(fresh, first);
+    expect(node.metadata.labels).toEqual(simulated.metadata.labels);
+    expect(node.spec.providerID).toBe(simulated.spec.providerID);
+    expect(new Set(node.status.addresses)).toEqual(new Set(fresh.status.addresses));
+  });
 });

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { type MirrorServer, serveMirror } from "../../serve/serve";
-import { smallImage } from "../support/fixture";
-import { testFolder } from "../../../../tests/support/test-folder";
+import { type MirrorServer, serveMirror } from "../serve/serve";
+import { smallImage } from "./support/fixture";
+import { testFolder } from "../../../tests/support/test-folder";
 
 const mirror = testFolder();
 const broken = testFolder();

@@ -1,6 +1,6 @@
-import { ask, brief, nodeOf, oneNode } from "../../support/example";
-import { answer, pod, tables, toPod } from "../../support/iptables-example";
-import { goldenDump } from "../../support/kube-proxy/golden-dumps";
+import { ask, brief, nodeOf, oneNode } from "../support/example";
+import { answer, pod, tables, toPod } from "../support/iptables-example";
+import { goldenDump } from "../support/kube-proxy/golden-dumps";
 
 describe("what users write", () => {
   const filtered = (rule: string) => brief(answer({ filter: rule }, pod));

@@ -1,11 +1,11 @@
-import { Path } from "../../../evaluate/context";
-import { start } from "../../../evaluate/flow";
-import { baseChains } from "../../../evaluate/rules/nftables";
-import { Kernel, trace } from "../../../evaluate/trace";
-import type { Answer, Packet } from "../../../model/packet";
-import { parse } from "../../../read/nftables/parse";
-import { nothing } from "../../support/example";
-import { kubeProxyTable } from "../../support/nftables-example";
+import { Path } from "../../evaluate/context";
+import { start } from "../../evaluate/flow";
+import { baseChains } from "../../evaluate/rules/nftables";
+import { Kernel, trace } from "../../evaluate/trace";
+import type { Answer, Packet } from "../../model/packet";
+import { parse } from "../../read/nftables/parse";
+import { nothing } from "../support/example";
+import { kubeProxyTable } from "../support/nftables-example";
 
 const packet: Packet = {
   from: "pod",

@@ -3,20 +3,24 @@ import { join } from "node:path";
 
 import { parseAllDocuments, stringify } from "yaml";
 
-import { kubeadmFiles } from "../../../../components/kubeadm/kubeadm";
-import { kubeadmProblems } from "../../../../components/settings/rules/kubeadm";
+import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
+import { kubeadmProblems } from "../../../components/settings/rules/kubeadm";
 import {
   knownArguments,
   ownedArguments,
   programs,
-} from "../../../../components/settings/rules/known-arguments";
-import type { Component, Settings } from "../../../../components/settings/settings";
-import { machinesOf } from "../../../../components/settings/topology";
-import { minors, versions } from "../../../../components/versions";
-import { specOf, validSettings } from "../../../support/sample";
-import { argumentCases } from "../../../support/settings-cases/arguments";
-import { testFolder } from "../../../support/test-folder";
-import { built, run } from "../../../support/tools";
+} from "../../../components/settings/rules/known-arguments";
+import type { Component, Settings } from "../../../components/settings/settings";
+import { machinesOf } from "../../../components/settings/topology";
+import { minors, versions } from "../../../components/versions";
+import { specOf, validSettings } from "../../support/sample";
+import { argumentCases } from "../../support/settings-cases/arguments";
+import { testFolder } from "../../support/test-folder";
+import { built, run } from "../../support/tools";
+import { kubeProxyConfiguration } from "../../../components/kubeadm/kube-proxy";
+import { kubeProxyProblems } from "../../../components/settings/rules/kube-proxy";
+import { endings, startings } from "../../support/settings-cases/kube-proxy";
+import type { Values } from "../../support/stack";
 
 type Arguments = Readonly<Record<string, string>>;
 
@@ -32,7 +36,7 @@ const withArguments = (component: Component, extra: Arguments) => ({
 
 const folder = testFolder();
 
-/** Where a program ends that has taken its arguments: a file cannot have files in it. */
+/** Where a program ends that has taken its arguments or configuration: a file cannot have files in it. */
 const nowhere = "/dev/null/nowhere";
 
 /** What kubeadm sets where an operator does not, as far as it could be at odds with theirs. */
@@ -187,4 +191,33 @@ describe.each(components)("%s", (component) => {
       expect(names).toEqual(expect.arrayContaining(Object.keys(ownedArguments[component])));
     }
   });
+});
+
+const settingsOf = (proxyMode: string, kubeProxy: Values): Settings => ({
+  ...validSettings,
+  proxyMode: proxyMode as Settings["proxyMode"],
+  kubeProxy,
+});
+
+async function takes(settings: Settings): Promise<boolean> {
+  const path = join(folder, "config.conf");
+  const configuration = kubeProxyConfiguration(settings);
+  writeFileSync(path, stringify({ ...configuration, clientConnection: { kubeconfig: nowhere } }));
+  const { code, stderr } = await run(built("kube-proxy"), ["--config", path]);
+  expect(code).not.toBe(0);
+  return stderr.includes(nowhere);
+}
+
+it("takes what the real kube-proxy takes, and refuses what it ends at", async () => {
+  const found: object[] = [];
+  for (const [mode, value] of [...startings, ...endings]) {
+    const settings = settingsOf(mode, value);
+    const isTaken = kubeProxyProblems(settings).length === 0;
+    found.push({ mode, value, starts: await takes(settings), isTaken });
+  }
+
+  expect(found).toEqual([
+    ...startings.map(([mode, value]) => ({ mode, value, starts: true, isTaken: true })),
+    ...endings.map(([mode, value]) => ({ mode, value, starts: false, isTaken: false })),
+  ]);
 });
