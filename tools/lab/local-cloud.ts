@@ -21,6 +21,7 @@ import { Rehearsal, RehearsalOptions, Run } from "../local-azure/rehearsal/rehea
 import { takeFolder } from "../local-azure/rehearsal/state-folder";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
+import { run } from "../shared/run";
 import { changedAnything } from "../pulumi/events";
 import { environmentOf } from "../pulumi/pulumi";
 import type { Clients, ContainerClient } from "../local-azure/tests/support/arm/clients";
@@ -316,12 +317,10 @@ export class LocalCloud {
     this.#kubeconfig ??= ((await this.stack.outputs()) as { kubeconfig: string }).kubeconfig;
     const address = await this.azure.apiAddress(apiNameIn(this.#kubeconfig));
     writeFileSync(file, reachableHere(this.#kubeconfig, address!), { mode: 0o600 });
-    const { stdout } = await promisify(execFile)(
-      join(binaries(), "kubectl"),
-      ["--kubeconfig", file, "--request-timeout", "30s", ...args],
-      { maxBuffer: 64e6 },
-    );
-    return stdout;
+    return run([
+      ...[join(binaries(), "kubectl"), "--kubeconfig", file, "--request-timeout", "30s"],
+      ...args,
+    ]);
   }
 
   /** The status of the API's answer to a GET by somebody who shows no credential. */
@@ -392,16 +391,12 @@ export class LocalCloud {
     const base64 = (text: string) => Buffer.from(text).toString("base64");
     const range = { key: base64(prefix), range_end: base64(`${prefix}\uffff`) };
     const pki = join(clusters, name, "root/etc/kubernetes/pki/etcd");
-    const { stdout } = await promisify(execFile)(
-      "curl",
-      [
-        ...["--silent", "--fail", "--cacert", `${pki}/ca.crt`],
-        ...["--cert", `${pki}/healthcheck-client.crt`, "--key", `${pki}/healthcheck-client.key`],
-        ...["--data", JSON.stringify(range), `https://127.0.0.1:${ports.etcdClient}/v3/kv/range`],
-      ],
-      { maxBuffer: 64e6 },
-    );
-    const { kvs = [] } = JSON.parse(stdout) as { kvs?: { value: string }[] };
+    const answer = await run([
+      ...["curl", "--silent", "--fail", "--cacert", `${pki}/ca.crt`],
+      ...["--cert", `${pki}/healthcheck-client.crt`, "--key", `${pki}/healthcheck-client.key`],
+      ...["--data", JSON.stringify(range), `https://127.0.0.1:${ports.etcdClient}/v3/kv/range`],
+    ]);
+    const { kvs = [] } = JSON.parse(answer) as { kvs?: { value: string }[] };
     return kvs.map(({ value }) => Buffer.from(value, "base64").toString("latin1"));
   }
 

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 
 import { minorFor, versions } from "../../components/versions";
-import { requireCommands } from "../programs/debian";
+import { forMirror, requireCommands } from "../programs/debian";
 import { install, isInstalled, placesOf } from "../programs/installs";
 import { current, releaseOf } from "../programs/releases";
 import { cacheFolder, kubernetesToolOf, type Tool } from "../programs/tools";
@@ -14,7 +14,7 @@ import { ImageLayout } from "./images/image-layout";
 import { provideImages, registryAddress } from "./images/provide-images";
 import { hasKubernetesPackages, providePackages } from "./packages/provide-packages";
 import { fetchArchive, releaseArchives } from "./packages/release-archives";
-import { requiredCommands, run } from "./commands";
+import { run } from "../shared/run";
 import { type Item, type Missing, type Report, Sources } from "./sources";
 import { runConcurrently } from "../shared/concurrency";
 import {
@@ -57,7 +57,7 @@ export interface Mirror {
  * official source provides.
  */
 export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
-  requireCommands(requiredCommands);
+  requireCommands(forMirror);
   const { cache = cacheFolder(), progress, signal, system, cloudProvider = true } = options;
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
@@ -186,7 +186,7 @@ const kubeadmImages = async (
 ): Promise<string[]> => {
   const flags = ["--kubernetes-version", `v${version}`];
   const { etcd } = minorFor(version);
-  return (await run(kubeadm, ["config", "images", "list", ...flags], { signal }))
+  return (await run([kubeadm, "config", "images", "list", ...flags], { signal }))
     .trim()
     .split("\n")
     .map((image) => (etcd === undefined ? image : image.replace(/(?<=\/etcd:).+/, etcd)));

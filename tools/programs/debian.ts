@@ -1,8 +1,7 @@
-import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { promisify } from "node:util";
 
 import type { Progress } from "../shared/progress";
+import { run } from "../shared/run";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 import { onPath } from "./engine";
 
@@ -18,6 +17,15 @@ export const forMachines: Wanted = {
   ...{ sysctl: "procps", unshare: "util-linux" },
 };
 
+/** What fills a mirror. */
+export const forMirror: Wanted = {
+  "apt-get": "apt",
+  "dpkg-deb": "dpkg",
+  gpg: "gnupg",
+  gpgconf: "gpgconf",
+  tar: "tar",
+};
+
 /** What the tests run besides them. */
 const forTests: Wanted = {
   shellcheck: "shellcheck",
@@ -26,8 +34,6 @@ const forTests: Wanted = {
   "systemd-analyze": "systemd",
   ...forLab,
 };
-
-const exec = promisify(execFile);
 
 /** Administrators' commands lie where a user's PATH often does not lead. */
 const missingOf = (wanted: Wanted): [command: string, name: string][] =>
@@ -62,11 +68,11 @@ export async function debianPackages(
   await progress.during(
     `installing ${packages.join(", ")} with apt-get`,
     async () => {
-      const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+      const options = { env: { DEBIAN_FRONTEND: "noninteractive" }, signal };
       try {
-        await exec("apt-get", ["update", "--quiet"], { env, signal, maxBuffer: 64e6 });
+        await run(["apt-get", "update", "--quiet"], options);
         const flags = ["install", "--yes", "--quiet", "--no-install-recommends"];
-        await exec("apt-get", [...flags, ...packages], { env, signal, maxBuffer: 64e6 });
+        await run(["apt-get", ...flags, ...packages], options);
       } catch (error) {
         if (signal.aborted) throw new Interrupted();
         throw new UserError(

@@ -1,16 +1,16 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash, hash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { chmod, mkdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { promisify } from "node:util";
 
 import { fetch } from "../../components/settings/shell-proxy";
 import { reasonOf } from "../shared/files";
 import type { Step } from "../shared/progress";
 import { withTimeLimit } from "../shared/concurrency";
+import { run } from "../shared/run";
 import { messageOf, UserError } from "../shared/user-error";
 import type { Download, OfficialImage, Published, Tool } from "./tools";
 
@@ -196,8 +196,6 @@ function reason(error: unknown): string {
   return cause === undefined ? messageOf(error) : messageOf(cause);
 }
 
-const execute = promisify(execFile);
-
 /** An index or a manifest, each under OCI's name and Docker's. */
 const accept = [
   "application/vnd.oci.image.index.v1+json",
@@ -296,12 +294,12 @@ async function isTaken(
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    const { stdout } = await execute("tar", ["-tvf", layer], { signal, maxBuffer: Infinity });
+    const listed = await run(["tar", "-tvf", layer], { signal });
     // A regular file: an image may also have links of the name.
-    const member = new RegExp(String.raw`^-.* ((?:\S*/)?${program})$`, "m").exec(stdout)?.[1];
+    const member = new RegExp(String.raw`^-.* ((?:\S*/)?${program})$`, "m").exec(listed)?.[1];
     if (member === undefined) return false;
     await unpack(layer, member, target);
-    await execute(target, ["--version"], { signal });
+    await run([target, "--version"], { signal });
     return true;
   } catch (error) {
     signal.throwIfAborted();

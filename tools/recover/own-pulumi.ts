@@ -1,7 +1,5 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
-
 import { onPath } from "../programs/engine";
+import { run } from "../shared/run";
 import { UserError } from "../shared/user-error";
 import { type Ended, runEngine } from "../pulumi/pulumi";
 
@@ -39,8 +37,7 @@ export async function ownSubscription(): Promise<string | undefined> {
   if (named) return named;
   try {
     const words = ["account", "show", "--query", "id", "--output", "tsv"];
-    const { stdout } = await promisify(execFile)("az", words);
-    return stdout.trim() || undefined;
+    return (await run(["az", ...words])).trim() || undefined;
   } catch {
     return undefined;
   }

@@ -1,8 +1,6 @@
-import { execFile, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 
 import type { Breakpoint, Fault } from "../../local-azure/arm/faults";
 import { type LoggedRequest, RequestLog } from "../../local-azure/arm/requests";
@@ -14,6 +12,7 @@ import { type Operation, readOperations } from "../../local-azure/daemon/operati
 import { apiNameIn, reachableHere } from "../../local-azure/rehearsal/cluster-view";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
 import { Progress } from "../../shared/progress";
+import { run } from "../../shared/run";
 import { messageOf } from "../../shared/user-error";
 import { pulumiHome } from "../../pulumi/pulumi";
 import { entriesOf, markedProcesses } from "../../shared/pids";
@@ -30,7 +29,6 @@ export type Victim = "engine" | "language host" | "program" | "provider";
 
 const silent = new Progress({ write: () => undefined });
 const endsWithin = 5_000;
-const run = promisify(execFile);
 
 /** One stack on a local Azure of its own, and what a person or a fault does to it. */
 export class Life {
@@ -60,9 +58,9 @@ export class Life {
     try {
       const rehearsal = await this.open(settings);
       if (operation === "destroy") await rehearsal.unprotect();
-      const run = await rehearsal[operation](...flags);
-      const text = [run.stdout, run.stderr, ...run.diagnostics].join("\n");
-      return { succeeded: run.code === 0, text, run };
+      const ended = await rehearsal[operation](...flags);
+      const text = [ended.stdout, ended.stderr, ...ended.diagnostics].join("\n");
+      return { succeeded: ended.code === 0, text, run: ended };
     } catch (error) {
       if (this.signal.aborted) throw error;
       return { succeeded: false, text: messageOf(error) };
@@ -162,10 +160,8 @@ export class Life {
     if (address === undefined) throw new Error(`no API answers to ${apiNameIn(kubeconfig)}`);
     const file = join(this.state, "kubeconfig-of-the-suite");
     writeFileSync(file, reachableHere(kubeconfig, address), { mode: 0o600 });
-    const args = ["--kubeconfig", file, "--request-timeout", "30s", ...words];
-    const work = run(join(this.binaries, "kubectl"), args, { maxBuffer: 64e6 });
-    work.child.stdin?.end(input);
-    return (await work).stdout;
+    const kubectl = [join(this.binaries, "kubectl"), "--kubeconfig", file];
+    return run([...kubectl, "--request-timeout", "30s", ...words], { input });
   }
 }
 
@@ -218,7 +214,5 @@ function killed(pid: number): boolean {
 /** Puts a folder in the place of another, quicker than a file at a time. */
 export async function copyFolder(from: string, to: string): Promise<void> {
   rmSync(to, { recursive: true, force: true });
-  const copying = spawn("cp", ["-a", from, to], { stdio: "inherit" });
-  const code = await new Promise((resolve) => copying.on("close", resolve));
-  if (code !== 0) throw new Error(`cp -a ${from} ${to} ended with ${code}`);
+  await run(["cp", "-a", from, to]);
 }

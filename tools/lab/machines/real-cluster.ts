@@ -12,7 +12,7 @@ import { chooseBackend } from "../../local-azure/machines/choose-backend";
 import { hostSettings, writeHostSettings } from "../../local-azure/machines/qemu/host";
 import type { MachineReport } from "../../local-azure/machines/machines";
 import { Agent } from "../../local-azure/machines/qemu/guest/agent";
-import { run } from "../../local-azure/machines/qemu/process";
+import { run } from "../../shared/run";
 import { Namespaces } from "../../local-azure/machines/qemu/network/namespaces";
 import { prepareHost } from "../../local-azure/machines/qemu/prepare";
 import { defaultScale } from "../../local-azure/machines/qemu/sizes";

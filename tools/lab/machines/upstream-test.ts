@@ -5,7 +5,7 @@ import { parse, stringify } from "yaml";
 
 import { versions } from "../../../components/versions";
 import type { Address } from "../../local-azure/daemon/attachment";
-import { run } from "../../local-azure/machines/qemu/process";
+import { run } from "../../shared/run";
 import { apiNameIn } from "../../local-azure/rehearsal/cluster-view";
 import { install, type InstallOptions, placesOf } from "../../programs/installs";
 import { ofModule, type Tool } from "../../programs/tools";

@@ -1,18 +1,16 @@
-import { execFile, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
-import { promisify } from "node:util";
 
 import { install, type InstallOptions, placesOf } from "../../programs/installs";
 import { clusterTools, nodeTool } from "../../programs/tools";
+import { run } from "../../shared/run";
 import type { ControlPlane, Mode } from "./cluster";
 import { environment } from "./enter";
 
-const exec = promisify(execFile);
-
 /** The first line of a program's version. */
 const versionOf = async (command: string): Promise<string> =>
-  (await exec(command, ["--version"], { env: environment })).stdout.split("\n")[0] ?? "";
+  (await run([command, "--version"], { env: environment })).split("\n")[0] ?? "";
 
 /** What figures depend on, one line each. */
 export async function machine(): Promise<string[]> {

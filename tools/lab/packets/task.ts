@@ -1,27 +1,21 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { promisify } from "node:util";
 
+import { run } from "../../shared/run";
 import { messageOf } from "../../shared/user-error";
 import type { Message } from "./enter";
-
-const exec = promisify(execFile);
 
 /** Where everything lies that a lab writes: in memory, and gone with its namespaces. */
 export const folder = "/run/lab";
 
-export async function output(command: string, ...args: readonly string[]): Promise<string> {
-  const { stdout } = await exec(command, [...args], { maxBuffer: 1 << 30 });
-  return stdout;
-}
+export const output = (...command: readonly string[]): Promise<string> => run(command);
 
 /** One command a line. */
 export async function runAll(commands: string): Promise<void> {
   for (const line of commands.split("\n").map((text) => text.trim())) {
-    const [command, ...args] = line.split(/\s+/);
-    if (command) await output(command, ...args);
+    if (line !== "") await run(line.split(/\s+/));
   }
 }
 

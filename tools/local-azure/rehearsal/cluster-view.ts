@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 
 import { parse, stringify } from "yaml";
 
 import { columns } from "../../shared/columns";
+import { run } from "../../shared/run";
 import { UserError } from "../../shared/user-error";
 import { type Address, type Attachment, endpointOf } from "../daemon/attachment";
 import { type Progress, spoken } from "../../shared/progress";
@@ -52,16 +51,13 @@ export function reachableHere(kubeconfig: string, { host, port }: Address): stri
 
 /** The nodes as the API lists them now. */
 export async function nodesOf(binaries: string, kubeconfig: string): Promise<readonly KubeNode[]> {
-  const { stdout } = await promisify(execFile)(
+  const listed = await run([
     join(binaries, "kubectl"),
-    [
-      // By default it keeps what it learns of the API in the user's home, where npm stop leaves it.
-      ...["--cache-dir", join(dirname(kubeconfig), "kubectl-cache"), "--kubeconfig", kubeconfig],
-      ...["get", "nodes", "--output", "json", "--request-timeout", "20s"],
-    ],
-    { maxBuffer: 64e6 },
-  );
-  return (JSON.parse(stdout) as { items: KubeNode[] }).items;
+    // By default it keeps what it learns of the API in the user's home, where npm stop leaves it.
+    ...["--cache-dir", join(dirname(kubeconfig), "kubectl-cache"), "--kubeconfig", kubeconfig],
+    ...["get", "nodes", "--output", "json", "--request-timeout", "20s"],
+  ]);
+  return (JSON.parse(listed) as { items: KubeNode[] }).items;
 }
 
 const zoneLabel = "topology.kubernetes.io/zone";

@@ -1,7 +1,7 @@
 import { chmodSync, constants, copyFileSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { run } from "../commands";
+import { run } from "../../shared/run";
 import type { Package } from "../packages/archive-packages";
 import { type Descriptor, type ImageLayout, mediaTypes } from "./image-layout";
 
@@ -103,7 +103,7 @@ export async function packLayer(
     for (const [path, to] of Object.entries(recipe.links)) symlinkSync(to, join(tree, path));
   }
   const reproducible = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-  await run("tar", ["--create", ...reproducible, "--file", target, "--directory", tree, "."], {
+  await run(["tar", "--create", ...reproducible, "--file", target, "--directory", tree, "."], {
     signal: sources.signal,
   });
 }
@@ -130,7 +130,7 @@ async function placeBusybox(
     chmodSync(join(tree, folder), 0o1777);
   }
   await unpack(["busybox-static"], tree, sources);
-  const applets = await run(join(tree, "usr/bin/busybox"), ["--list"], sources);
+  const applets = await run([join(tree, "usr/bin/busybox"), "--list"], { signal: sources.signal });
   for (const name of applets.trim().split("\n")) {
     if (name !== "busybox") symlinkSync("busybox", join(tree, "usr/bin", name));
   }
@@ -149,7 +149,7 @@ async function unpack(
     symlinkSync(`usr/${name}`, join(tree, name));
   }
   for (const { file } of await debianPackages(names)) {
-    await run("dpkg-deb", ["--extract", file, tree], { signal });
+    await run(["dpkg-deb", "--extract", file, tree], { signal });
   }
   for (const path of documentation) rmSync(join(tree, path), { recursive: true, force: true });
 }

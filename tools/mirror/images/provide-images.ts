@@ -9,7 +9,7 @@ import type { Item, Missing, Report, Sources } from "../sources";
 import { locate } from "../mirrored-programs";
 import { type WantedImage, without } from "./wanted-images";
 import { UserError } from "../../shared/user-error";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 
 export interface ImageOptions extends LayerSources {
   readonly layout: ImageLayout;
@@ -98,7 +98,7 @@ async function pull(
   mkdirSync(draft, { recursive: true });
   try {
     const flags = ["--format", "oci", "--platform", "linux/amd64"];
-    await run(await pathOf("crane"), ["pull", ...flags, image, draft], { signal });
+    await run([await pathOf("crane"), "pull", ...flags, image, draft], { signal });
     const pulled = new ImageLayout(draft);
     const [found] = pulled.images;
     const { config, layers } = pulled.manifest(found!);

@@ -16,7 +16,7 @@ import { gzipSync } from "node:zlib";
 
 import { sha256OfFile } from "../../shared/files";
 import { type Package, stanzas } from "./archive-packages";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 
 export interface RepositoryOptions {
   /** Folder of the repository. */
@@ -28,7 +28,7 @@ export interface RepositoryOptions {
 
 /** A package that was built here, with the fields of its own control file. */
 export async function packageIn(file: string, signal: AbortSignal): Promise<Package> {
-  const [fields] = stanzas(await run("dpkg-deb", ["--field", file], { signal }));
+  const [fields] = stanzas(await run(["dpkg-deb", "--field", file], { signal }));
   fields!.set("SHA256", await sha256OfFile(file));
   fields!.set("Size", String(statSync(file).size));
   return { name: fields!.get("Package")!, version: fields!.get("Version")!, fields: fields!, file };
@@ -139,7 +139,7 @@ export async function clearSign(
 ): Promise<void> {
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const gpg = (...args: string[]) =>
-    run("gpg", ["--homedir", home, "--batch", ...args], { signal });
+    run(["gpg", "--homedir", home, "--batch", ...args], { signal });
   try {
     const keys = await gpg("--list-secret-keys", "--with-colons");
     if (!/^sec:/m.test(keys)) {
@@ -157,7 +157,7 @@ export async function clearSign(
     await gpg("--yes", "--armor", "--output", files.key, "--export", owner);
   } finally {
     // gpg starts it, and it would go on running.
-    await run("gpgconf", ["--homedir", home, "--kill", "gpg-agent"], {
+    await run(["gpgconf", "--homedir", home, "--kill", "gpg-agent"], {
       signal: AbortSignal.timeout(10_000),
     });
   }

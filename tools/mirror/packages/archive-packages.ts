@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { sha256OfFile } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
 import type { Distribution } from "../distributions";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 
 /** A package as apt knows it. */
 export interface Package {
@@ -48,7 +48,7 @@ export async function archivePackages(
   }
   const settings = prepare(options);
   const apt = (program: string, ...args: string[]) =>
-    run(program, [...settings, ...args], { signal });
+    run([program, ...settings, ...args], { signal });
   const install = ["install", "--yes", "--no-install-recommends"];
   await apt("apt-get", "--quiet", "-o", "APT::Update::Error-Mode=any", "update");
   const known = new Set((await apt("apt-cache", "pkgnames")).split("\n"));

@@ -2,7 +2,7 @@ import { constants, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { pinned, releaseOf } from "../../programs/releases";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 import { cniPlugins, versionedName } from "../mirrored-programs";
 
 /** Below any version of pkgs.k8s.io, whose own packages are preferred when both are there. */
@@ -148,7 +148,7 @@ export async function packDeb(
   // Unpacking may be done by an emulated processor.
   const flags = ["--root-owner-group", "-Znone"];
   const env = { SOURCE_DATE_EPOCH: "0" };
-  await run("dpkg-deb", [...flags, "--build", draft, target], { signal, env });
+  await run(["dpkg-deb", ...flags, "--build", draft, target], { signal, env });
 }
 
 const controlFile = ({ name, version, depends, description }: DebRecipe): string =>

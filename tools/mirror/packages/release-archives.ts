@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { credentialProviderArchive, versions } from "../../../components/versions";
 import { NoAnswer, save } from "../../programs/downloads";
 import { sha256OfFile, writeWhole } from "../../shared/files";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 import type { Missing, Item } from "../sources";
 
 /** An archive that machines unpack a program from. */
@@ -100,7 +100,7 @@ async function pack(
   try {
     await copyFile(program, join(folder, name));
     const args = ["--create", "--gzip", "--file", archive, "--directory", folder, "--owner=0"];
-    await run("tar", [...args, "--group=0", name], { signal });
+    await run(["tar", ...args, "--group=0", name], { signal });
   } finally {
     rmSync(folder, { recursive: true });
   }

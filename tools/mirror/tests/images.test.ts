@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { testFolder } from "../../../tests/support/test-folder";
-import { run } from "../commands";
+import { run } from "../../shared/run";
 import { packLayer } from "../images/build-image";
 import { ImageLayout, partsOf } from "../images/image-layout";
 import { type ImageOptions, provideImages } from "../images/provide-images";
@@ -212,7 +212,7 @@ it("gives busybox's layer its commands, and folders that anybody may write in", 
     signal,
   });
 
-  const list = await run("tar", ["--list", "--verbose", "--file", layer], { signal });
+  const list = await run(["tar", "--list", "--verbose", "--file", layer], { signal });
   expect(list).toMatch(/^drwxrwxrwt .* \.\/tmp\/$/m);
   expect(list).toMatch(/ \.\/usr\/bin\/ls -> busybox$/m);
 });

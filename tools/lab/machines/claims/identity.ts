@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import type { Settings } from "../../../../components/settings/settings";
 import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
-import { run } from "../../../local-azure/machines/qemu/process";
+import { run } from "../../../shared/run";
 import { metadataAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { ImageLayout, mediaTypes } from "../../../mirror/images/image-layout";
 import { agnhostImage, testImage } from "../../../mirror/images/wanted-images";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-import { run } from "../../../local-azure/machines/qemu/process";
+import { run } from "../../../shared/run";
 import { checkout } from "../../../shared/checkout";
 import { unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";

@@ -11,7 +11,7 @@ import {
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-import { run } from "../../../local-azure/machines/qemu/process";
+import { run } from "../../../shared/run";
 import {
   type Accelerator,
   kvmProblem,

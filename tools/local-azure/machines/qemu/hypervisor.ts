@@ -6,7 +6,7 @@ import { onPath } from "../../../programs/engine";
 import type { InstallOptions } from "../../../programs/installs";
 import { cacheFolder } from "../../../programs/tools";
 import { Interrupted, messageOf, UserError } from "../../../shared/user-error";
-import { run } from "./process";
+import { run } from "../../../shared/run";
 import { debianArchive, release } from "./image/debian";
 
 /**
@@ -152,7 +152,7 @@ async function packaged(folder: string): Promise<Qemu> {
   ];
   const environment = { QEMU_MODULE_DIR: join(libraries, "qemu") };
   return {
-    version: await versionOf(command, { ...process.env, ...environment }),
+    version: await versionOf(command, environment),
     command,
     environment,
     img: [...loader, join(folder, "usr/bin/qemu-img")],

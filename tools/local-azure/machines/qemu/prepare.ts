@@ -2,9 +2,8 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 import { prepareMirror } from "../../../mirror/mirror";
-import { requiredCommands } from "../../../mirror/commands";
 import { runConcurrently } from "../../../shared/concurrency";
-import { debianPackages, forMachines } from "../../../programs/debian";
+import { debianPackages, forMachines, forMirror } from "../../../programs/debian";
 import type { InstallOptions } from "../../../programs/installs";
 import { cacheFolder } from "../../../programs/tools";
 import { makeFolder } from "../../../shared/files";
@@ -22,7 +21,7 @@ export async function prepareHost({ progress, signal }: InstallOptions): Promise
         "with another system's own tools. Run it as root, or leave --machines out.",
     );
   }
-  await debianPackages(progress, signal, { ...forMachines, ...requiredCommands });
+  await debianPackages(progress, signal, { ...forMachines, ...forMirror });
 }
 
 interface MachinesOptions {

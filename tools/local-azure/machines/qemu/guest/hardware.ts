@@ -5,7 +5,7 @@ import { stringify } from "yaml";
 
 import { keyOf } from "../../../arm/resources/ids";
 import type { VirtualMachine } from "../../machines";
-import { run } from "../process";
+import { run } from "../../../../shared/run";
 import type { Accelerator, Qemu } from "../hypervisor";
 import { type BaseImage, digest } from "../image/base-image";
 import type { Plug } from "../network/network-view";
@@ -137,7 +137,7 @@ export async function createDisk(
   disk: string,
 ): Promise<void> {
   await run([...img, "create", "-q", "-f", "qcow2", "-F", base.format, "-b", base.path, disk], {
-    env: { ...process.env, ...environment },
+    env: environment,
   });
 }
 
@@ -162,7 +162,7 @@ export async function captureDisk(
   const path = pathOfCaptured(folder, image);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   await run([...img, "convert", "-q", "-O", "qcow2", disk, `${path}.new`], {
-    env: { ...process.env, ...environment },
+    env: environment,
   });
   renameSync(`${path}.new`, path);
 }

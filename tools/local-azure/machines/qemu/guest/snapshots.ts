@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { argumentsOf, type Base, createDisk, filesOf, type Hardware } from "./hardware";
 import type { Accelerator, Qemu } from "../hypervisor";
 import { type BaseImage, digest } from "../image/base-image";
-import { run } from "../process";
+import { run } from "../../../../shared/run";
 import { waiting, waitsForItsOwn } from "../image/debian";
 import { type Exchange, qmpSession } from "./json-lines";
 import type { Shape } from "../sizes";
@@ -102,7 +102,7 @@ export class Snapshots {
       const command = ["setpriv", "--pdeathsig", "KILL", ...qemu.command];
       const running = run([...command, ...argumentsOf(hardware)], {
         signal,
-        env: { ...process.env, ...qemu.environment },
+        env: qemu.environment,
       });
       await Promise.all([this.save(hardware, memory, signal), running]);
       if (!existsSync(folder)) renameSync(draft, folder);

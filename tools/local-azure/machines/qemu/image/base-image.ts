@@ -18,7 +18,7 @@ import type { Mirror } from "../../../../mirror/mirror";
 import type { InstallOptions } from "../../../../programs/installs";
 import { cacheFolder } from "../../../../programs/tools";
 import { Interrupted, messageOf, UserError } from "../../../../shared/user-error";
-import { run } from "../process";
+import { run } from "../../../../shared/run";
 import {
   debianArchive,
   early,

@@ -1,5 +1,4 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
+import { run } from "../../../../shared/run";
 
 /**
  * The base image's own recipe: a Debian 13 as a cloud has it, with what first-boot.sh would have to
@@ -14,11 +13,11 @@ const official = "http://deb.debian.org/debian";
 /** Where this host takes Debian's packages from, which may be a mirror near it. */
 export async function debianArchive(): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)("apt-get", [
-      ...["indextargets", "--format", "$(REPO_URI)"],
+    const targets = await run([
+      ...["apt-get", "indextargets", "--format", "$(REPO_URI)"],
       ...["Created-By: Packages", "Origin: Debian", "Label: Debian"],
     ]);
-    return stdout.split("\n")[0]?.trim().replace(/\/+$/, "") || official;
+    return targets.split("\n")[0]?.trim().replace(/\/+$/, "") || official;
   } catch {
     return official;
   }

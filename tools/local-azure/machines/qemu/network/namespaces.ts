@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-import { run } from "../process";
+import { run } from "../../../../shared/run";
 import { azureServices } from "./azure-services";
 import type { Plug, VirtualNetwork } from "./network-view";
 import { firewall, markOf, outside, platformAddress } from "./ruleset";

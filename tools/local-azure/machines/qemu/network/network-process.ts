@@ -2,7 +2,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 
-import { run } from "../process";
+import { run } from "../../../../shared/run";
 import { type MachineMetadata, serveMetadata, serveWire } from "./metadata";
 import { metadataAddress } from "./namespaces";
 import type { VirtualNetwork } from "./network-view";

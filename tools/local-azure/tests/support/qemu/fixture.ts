@@ -7,7 +7,7 @@ import type { Qemu } from "../../../machines/qemu/hypervisor";
 import { Namespaces } from "../../../machines/qemu/network/namespaces";
 import type { VirtualNetwork } from "../../../machines/qemu/network/network-view";
 import { probeKey, ruleset } from "../../../machines/qemu/network/ruleset";
-import { run } from "../../../machines/qemu/process";
+import { run } from "../../../../shared/run";
 
 /** What a stand-in may call: it finds the paths that QEMU is given, and answers on its sockets. */
 const asQemu = `

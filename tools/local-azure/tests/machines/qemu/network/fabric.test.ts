@@ -12,7 +12,7 @@ import { serveRest } from "../../../../arm/rest/rest";
 import { BlobService } from "../../../../blobs/blob-service";
 import { BlobStore } from "../../../../blobs/store";
 import { TokenService } from "../../../../entra";
-import { run } from "../../../../machines/qemu/process";
+import { run } from "../../../../../shared/run";
 import type { Host } from "../../../../machines/qemu/host";
 import { Fabric } from "../../../../machines/qemu/network/fabric";
 import { networksOf, type VirtualNetwork } from "../../../../machines/qemu/network/network-view";
