@@ -11,7 +11,7 @@ import { CloudConfig } from "./cloud-provider/cloud-config";
 import { CloudControllerManager } from "./cloud-provider/cloud-controller-manager";
 import { DiskDriver } from "./cloud-provider/disk-driver";
 import { KubeProxy } from "./kube-proxy";
-import { loginAdmins } from "./login-admins";
+import { loginAdmins } from "./cluster-rights";
 import { MetricsServer } from "./metrics-server";
 import { NodeAddOns } from "./node-add-ons";
 import { Reboots } from "./reboots";

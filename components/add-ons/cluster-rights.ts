@@ -1,6 +1,9 @@
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
 import type * as pulumi from "@pulumi/pulumi";
 
+import { prefixOf } from "../settings/logins";
+import type { Entra } from "../settings/settings";
+
 interface Account {
   readonly name: string;
   readonly namespace: string;
@@ -38,3 +41,17 @@ export function clusterRights(
     ),
   ];
 }
+
+/** Lets people of the groups that are called admins do everything. */
+export const adminsBinding = (entra: Entra) => ({
+  metadata: { name: "zoned:login-admins" },
+  roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "cluster-admin" },
+  subjects: entra.admins.map((group) => ({
+    apiGroup: rbac,
+    kind: "Group",
+    name: `${prefixOf(entra)}${group}`,
+  })),
+});
+
+export const loginAdmins = (entra: Entra, opts: pulumi.CustomResourceOptions) =>
+  new ClusterRoleBinding("login-admins", adminsBinding(entra), opts);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
 
-import { adminsBinding } from "../../../components/add-ons/login-admins";
+import { adminsBinding } from "../../../components/add-ons/cluster-rights";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
