@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
@@ -11,7 +9,7 @@ import {
 } from "../../tools/local-azure/machines/qemu/network/metadata";
 import { credentialProvider } from "../../tools/programs/controllers";
 import { placesOf } from "../../tools/programs/installs";
-import { listen } from "./listen";
+import { serveProxyTo } from "./listen";
 import { testFolder } from "./test-folder";
 
 /** Of what a kubelet and its plugin tell each other. */
@@ -30,17 +28,10 @@ interface Asking {
 /** Asks upstream's program as a kubelet does; returns how it ended, and whom it has asked. */
 export async function askCredentialProvider({ image, login, machine, port, ca }: Asking) {
   const folder = testFolder();
-  const asked: string[] = [];
-  const proxy = createServer((request, response) => {
+  const { address, asked } = await serveProxyTo(port, (request, response) => {
     const { status, body } = metadata(new URL(request.url!), request.headers, machine);
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-  }).on("connect", ({ url = "" }, socket) => {
-    asked.push(url);
-    const onward = connect(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
-    onward.on("error", () => socket.destroy()).pipe(socket);
-    socket.on("error", () => onward.destroy()).pipe(onward);
   });
-  const address = `http://127.0.0.1:${await listen(proxy)}`;
   const [file, authority] = [join(folder, "registries.json"), join(folder, "ca.pem")];
   writeFileSync(file, login);
   writeFileSync(authority, ca);

@@ -3,7 +3,7 @@ import {
   type RequestListener,
   type Server as HttpServer,
 } from "node:http";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
 
 const servers: Server[] = [];
 
@@ -27,6 +27,23 @@ export async function listen(server: Server): Promise<number> {
 /** Answers by HTTP on this machine until the test file has ended; returns where. */
 export const serve = async (answer: RequestListener): Promise<string> =>
   `http://127.0.0.1:${await listen(createHttpServer(answer))}`;
+
+/**
+ * An HTTP proxy that leads to one port of this machine, whoever is asked for, until the test file has
+ * ended; where it is, and whom it was asked for.
+ *
+ * @param answer to what is asked without TLS
+ */
+export async function serveProxyTo(port: number, answer?: RequestListener) {
+  const asked: string[] = [];
+  const proxy = createHttpServer(answer).on("connect", ({ url = "" }, socket) => {
+    asked.push(url);
+    const onward = connect(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
+    onward.on("error", () => socket.destroy()).pipe(socket);
+    socket.on("error", () => onward.destroy()).pipe(onward);
+  });
+  return { address: `http://127.0.0.1:${await listen(proxy)}`, asked };
+}
 
 /** A port on which nothing listens. */
 export async function freePort(): Promise<number> {

@@ -1,10 +1,8 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { createServer as createProxy } from "node:http";
 import { createServer } from "node:https";
-import { connect } from "node:net";
 
 import { serverCertificate } from "../../tools/local-azure/tests/support/plugins/fake-api";
-import { listen } from "./listen";
+import { listen, serveProxyTo } from "./listen";
 
 const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 });
 
@@ -34,21 +32,14 @@ export async function startIssuer(hostname: string) {
     response.end(JSON.stringify(answers));
   });
   const port = await listen(server);
-  const asked: string[] = [];
-  const proxy = createProxy().on("connect", ({ url = "" }, socket) => {
-    asked.push(url);
-    const onward = connect(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
-    onward.on("error", () => socket.destroy()).pipe(socket);
-    socket.on("error", () => onward.destroy()).pipe(onward);
-  });
-  const proxyPort = await listen(proxy);
+  const { address: proxy, asked } = await serveProxyTo(port);
   const now = () => Math.floor(Date.now() / 1000);
   return {
     state,
     /** Of its CA. */
     cert,
     port,
-    proxy: `http://127.0.0.1:${proxyPort}`,
+    proxy,
     /** What the proxy was asked for. */
     asked,
     token: (claims: object): string =>

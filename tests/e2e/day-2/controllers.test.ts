@@ -8,7 +8,6 @@ import { isAlive, readPidFile } from "../../../tools/shared/pids";
 import { testFolder } from "../../support/test-folder";
 import { built, run } from "../../support/tools";
 import { itUnless } from "../../support/unless";
-import { npm } from "../npm";
 
 interface Node {
   metadata: { name: string; labels: Record<string, string> };
@@ -63,6 +62,17 @@ const blocks = [
 ].map(([, typed, printed]) => ({ typed: typed!, printed: printed! }));
 
 const end = "--- end of a block";
+
+/** `npm start` or `npm stop` of a state folder, as a person types them; returns what they print. */
+async function npm(state: string, command: "start" | "stop", ...args: string[]): Promise<string> {
+  const words = [join(checkout, "tools/cli/zoned.cjs"), command, ...args, "--state", state];
+  const { code, stdout, stderr } = await run(process.execPath, words, {
+    ...process.env,
+    ZONED_PLUGINS: process.env["ZONED_PLUGINS"] || "stand-ins",
+  });
+  if (code !== 0) throw new Error(`npm ${command} ended with ${code}:\n${stdout}${stderr}`);
+  return `${stdout}${stderr}`;
+}
 
 /** `…` is anything on one line; columns are as wide as what is in them. */
 const patternOf = (printed: string): RegExp =>

@@ -1,9 +1,7 @@
-import { generateKeyPairSync, webcrypto } from "node:crypto";
+import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:https";
 import type { TLSSocket } from "node:tls";
 
-import "reflect-metadata";
-import * as x509 from "@peculiar/x509";
 import { stringify } from "yaml";
 
 import { encryptionAlgorithm } from "../../../../../components/key-algorithm";
@@ -21,6 +19,7 @@ import type { Payload } from "../../../../../components/machine/payload";
 import { versions } from "../../../../../components/versions";
 import { listen } from "../../../../../tests/support/listen";
 import type { VirtualMachine } from "../../../machines/machines";
+import { newPrivateKey, selfSigned, signingKey } from "../../../x509";
 
 /**
  * What a careful operator would hand to the machines of one small cluster; for tests of this
@@ -38,32 +37,19 @@ export const firstBoot = Buffer.from(
   })}\n`,
 ).toString("base64");
 
-const algorithm = {
-  name: "RSASSA-PKCS1-v1_5",
-  hash: "SHA-256",
-  modulusLength: 2048,
-  publicExponent: new Uint8Array([1, 0, 1]),
-};
-
-async function authority(name: string): Promise<[string, string]> {
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: `CN=${name}`,
-    keys,
-    signingAlgorithm: algorithm,
-    notBefore: new Date(Date.now() - 60_000),
-    notAfter: new Date(Date.now() + 86_400_000),
-    extensions: [
-      new x509.BasicConstraintsExtension(true, undefined, true),
-      new x509.KeyUsagesExtension(
-        x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.digitalSignature,
-        true,
-      ),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  const key = await webcrypto.subtle.exportKey("pkcs8", keys.privateKey);
-  return [certificate.toString("pem"), x509.PemConverter.encode(key, "PRIVATE KEY")];
+/** A new authority's certificate, and its key. */
+async function authority(commonName: string): Promise<[string, string]> {
+  const { privateKeyPem } = await newPrivateKey();
+  const key = await signingKey(privateKeyPem, "its key");
+  const { certPem } = await selfSigned(
+    key,
+    { commonName },
+    {
+      ...{ allowedUses: ["digital_signature", "cert_signing"], validityPeriodHours: 24 },
+      ...{ isCaCertificate: true, setSubjectKeyId: true },
+    },
+  );
+  return [certPem, privateKeyPem];
 }
 
 export async function newFixture(apiName: string): Promise<Fixture> {
