@@ -1,12 +1,14 @@
 import type { IncomingMessage } from "node:http";
 
+import * as pulumi from "@pulumi/pulumi";
+
 import { connect } from "../../../components/azure/connection";
 import type { ArmClient } from "../../../components/azure/resource-manager";
-import { getShown, shownAs } from "../../../components/azure/shown";
+import { getShown, knownOutput, shownAs } from "../../../components/azure/shown";
 import { getAzureState } from "../../../components/azure/state";
 import { Settings } from "../../../components/settings/settings";
-import { Recorder } from "../../support/record";
-import { validSettings, subscriptionId } from "../../support/sample";
+import { Recorder, valueOf } from "../../support/record";
+import { subscriptionId, validSettings } from "../../support/sample";
 import { serve } from "../../support/listen";
 
 const token = "the-token-that-nobody-sees";
@@ -397,4 +399,35 @@ it.each`
   expect(message).toMatch(new RegExp(`GET http://[^ ]*${path}`));
   expect(message).not.toContain(token);
   expect(times(path)).toBe(asked);
+});
+
+describe("an output that Azure fills in", () => {
+  class Made extends pulumi.CustomResource {
+    declare readonly vmId: pulumi.Output<string>;
+    constructor() {
+      super("azure-native:compute:VirtualMachine", "vm", { vmId: undefined });
+    }
+  }
+
+  const filledIn = { "azure-native:compute:VirtualMachine": { vmId: "new" } };
+
+  /** Whether it is known, and the value. */
+  const knownAs = async (preview: boolean, now: string | undefined) => {
+    await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
+    const made = new Made();
+    const output = knownOutput(made.vmId, made, now) as pulumi.Output<string> & {
+      isKnown: Promise<boolean>;
+      resources: () => Set<pulumi.Resource>;
+    };
+    expect(output.resources()).toContain(made);
+    return (await output.isKnown) ? valueOf(output) : undefined;
+  };
+
+  it.each([
+    ["a preview knows what Azure has", true, "old", "old"],
+    ["a preview knows nothing of what is yet to be made", true, undefined, undefined],
+    ["an update takes what Azure has filled in", false, "old", "new"],
+  ])("%s", async (_claim, preview, now, expected) => {
+    expect(await knownAs(preview, now)).toBe(expected);
+  });
 });
