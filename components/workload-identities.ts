@@ -15,7 +15,7 @@ import { assignRole, oneAtATime } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/logins";
 import { issuerAccount } from "./azure/resource-names";
 import { parseIdentity } from "./settings/azure-ids";
-import { azureName, roleKey } from "./settings/rules/workload-identities";
+import { azureName, roleKey } from "./settings/rules/identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import {
   discoveryDocument,

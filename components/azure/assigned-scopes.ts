@@ -1,7 +1,7 @@
 import { parseContainer } from "../settings/azure-ids";
 import { hasOwnIdentity } from "../settings/logins";
 import { quoted, toSet } from "../settings/problem";
-import { azureName } from "../settings/rules/workload-identities";
+import { azureName } from "../settings/rules/identities";
 import type { Settings } from "../settings/settings";
 import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";

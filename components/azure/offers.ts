@@ -1,3 +1,4 @@
+import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import {
@@ -12,15 +13,14 @@ import { AzureConnection } from "./connection";
 import { hardwareOf } from "./hardware";
 import { getGalleryImage } from "./gallery-image";
 import { getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";
-import { regionProblems } from "./region-offers";
 import { resizeProblems } from "./resize-offers";
 import {
   Architecture,
   architectureOf,
   isSameSize,
-  Sku,
   sizeCommand,
   sizesIn,
+  Sku,
   skuProblems,
 } from "./size-offers";
 import { AzureState } from "./state";
@@ -112,4 +112,36 @@ export function offerProblems(
     ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, images, hardwareOf(created, { skus }), settings),
   ];
+}
+
+/**
+ * Microsoft's own way to list them: a region knows its zones only since this version of the API.
+ */
+const listRegions =
+  "az rest --method get --uri '/subscriptions/{subscriptionId}/locations?api-version=2022-12-01' " +
+  "--query 'value[?availabilityZoneMappings != `null`].name' --output table";
+
+/**
+ * Whether the region can hold a cluster over zones, by the sizes that it offers. A region that does
+ * not exist, or that this subscription may not use, offers none.
+ */
+export function regionProblems(location: string, skus: readonly Sku[]): string[] {
+  const sizes = skus.filter(({ resourceType }) => resourceType === "virtualMachines");
+  const refused = (is: string, expected: string) => [
+    `location ${is}, expected ${expected}; list them: ${listRegions} (${toSet("location", "REGION")})`,
+  ];
+  if (sizes.length === 0) {
+    return refused(
+      `is ${JSON.stringify(location)}, where Azure offers this subscription no machines at all`,
+      "the short name of a region that exists, with availability zones",
+    );
+  }
+  const hasZones = sizes.some(({ locationInfo }) =>
+    locationInfo?.some(({ zones }) => zones !== undefined && zones.length > 0),
+  );
+  if (hasZones) return [];
+  return refused(
+    `is ${JSON.stringify(location)}, which has no availability zones`,
+    "a region that has them, since each machine is put into one",
+  );
 }

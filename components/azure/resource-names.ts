@@ -1,7 +1,7 @@
 import { clusterHash } from "../digest";
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted } from "../settings/problem";
-import { azureName } from "../settings/rules/workload-identities";
+import { azureName } from "../settings/rules/identities";
 import { Settings } from "../settings/settings";
 
 type GroupSettings = Pick<Settings, "clusterName" | "resourceGroup">;

@@ -1,6 +1,6 @@
 import { ownAccounts } from "../settings/logins";
 import { quoted, toRemove, toSet } from "../settings/problem";
-import { azureName, mostOfIdentity } from "../settings/rules/workload-identities";
+import { azureName, mostOfIdentity } from "../settings/rules/identities";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./connection";
 import { askIdentity, unreadableIdentity } from "./existing-identity";

@@ -2,8 +2,10 @@ import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import type { AzureConnection } from "../azure/connection";
 import { contentTags } from "../azure/gallery-image";
 import { groupId } from "../azure/resource-names";
+import { type Shown, shownAs, type ShownResource } from "../azure/shown";
 import { ownTag } from "../azure/stack-tag";
 import type { ClusterGroup } from "../cluster-group";
 import type { Settings } from "../settings/settings";
@@ -113,4 +115,30 @@ export class ImageGallery extends pulumi.ComponentResource {
     this.imageId = image.id;
     this.registerOutputs();
   }
+}
+
+/** What Azure shows of a gallery, its group and this version, on which others write tags too. */
+export async function shownGallery(
+  settings: Pick<Settings, "clusterName" | "resourceGroup">,
+  version: string,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<Shown> {
+  const group = groupId({ ...settings, clusterName: imageGroupName(settings) }, subscriptionId);
+  const gallery = `${group}/providers/Microsoft.Compute/galleries/${galleryName(settings)}`;
+  const definition = `${gallery}/images/${definitionName}`;
+  const ask = async (type: string, path: string, apiVersion: string) => {
+    const found = await arm.get<ShownResource>(path, { "api-version": apiVersion }, { name: "" });
+    return found === undefined
+      ? []
+      : [[shownAs(`azure-native:${type}`, found.name), found] as const];
+  };
+  const groups = await ask("resources:ResourceGroup", group, "2024-03-01");
+  // Without one there is nothing to ask for, and perhaps no provider that is registered.
+  if (groups.length === 0) return new Map();
+  const others = await Promise.all([
+    ask("compute:Gallery", gallery, "2024-03-03"),
+    ask("compute:GalleryImage", definition, "2024-03-03"),
+    ask("compute:GalleryImageVersion", `${definition}/versions/${version}`, "2024-03-03"),
+  ]);
+  return new Map([...groups, ...others.flat()]);
 }

@@ -1,9 +1,12 @@
 import { minorOf, minors, versions } from "../versions";
 import { compactTime, mostDrainMinutes, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
-import { accessProblems, sshKeyProblems } from "./rules/access";
-import { apiProblems } from "./rules/api";
-import { autoRepairProblems, machineIdentityProblems } from "./rules/machine-identity";
+import { accessProblems, apiProblems, sshKeyProblems } from "./rules/access";
+import {
+  autoRepairProblems,
+  machineIdentityProblems,
+  workloadIdentityProblems,
+} from "./rules/identities";
 import {
   diskEncryptionSetProblems,
   existingIdentityProblems,
@@ -11,7 +14,7 @@ import {
   nodeSubnetProblems,
 } from "./rules/ids-of-others";
 import { entraProblems } from "./rules/entra";
-import { etcdBackupProblems } from "./rules/etcd-backups";
+import { etcdBackupProblems, rebootProblems } from "./rules/maintenance";
 import { httpProxyProblems } from "./rules/http-proxy";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
@@ -20,8 +23,6 @@ import { nameProblems, resourceGroupProblems, tagProblems } from "./rules/names"
 import { osDiskSizes, osDiskSkus, sizeProblems } from "./rules/sizes";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
-import { rebootProblems } from "./rules/reboots";
-import { workloadIdentityProblems } from "./rules/workload-identities";
 import type { Settings } from "./settings";
 import { sourceProblems } from "./sources";
 

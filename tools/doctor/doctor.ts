@@ -8,9 +8,8 @@ import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./co
 import { getClusterState, type ClusterState } from "./cluster-state";
 import { kernels } from "./kernels";
 import { login } from "./login";
-import { cordons, nodes, pressure, versions } from "./nodes";
+import { cordons, nodes, pressure, runtimes, versions } from "./nodes";
 import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
-import { runtimes } from "./runtimes";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";

@@ -1,4 +1,4 @@
-import { regionProblems } from "../../../components/azure/region-offers";
+import { regionProblems } from "../../../components/azure/offers";
 import { Sku, skuProblems } from "../../../components/azure/size-offers";
 import { MachinePlan } from "../../../components/settings/topology";
 import { machine } from "../../support/sample";
