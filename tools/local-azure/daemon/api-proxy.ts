@@ -3,13 +3,9 @@ import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 import { apiPort } from "../../../components/api-server";
-import type { Address } from "./attachment";
 import { loginHost } from "../arm/resources/ids";
-
-interface Served {
-  readonly port: number;
-  close(): Promise<void>;
-}
+import type { Served } from "../arm/rest/listener";
+import type { Address } from "./attachment";
 
 /** The target of a CONNECT request: `name:port`. */
 function targetOf(text = ""): { readonly name: string; readonly port: number } {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { messageOf, UserError } from "../../shared/user-error";
 import { ResourceManager } from "../arm/resource-manager";
 import { wallClock } from "../arm/durations";
-import { authorityFile, certificateIn } from "../arm/rest/listener";
+import { authorityFile, certificateIn, type Served } from "../arm/rest/listener";
 import type { Hooks } from "../arm/rest/control";
 import { serveRest } from "../arm/rest/rest";
 import { blobContainerType } from "../arm/types/storage";
@@ -47,11 +47,6 @@ export interface LocalAzure extends Attachment {
   stop(): Promise<void>;
 }
 
-interface Server {
-  readonly port: number;
-  close(): Promise<void>;
-}
-
 /** Starts the resource manager, its REST API, the providers and the machines in its state. */
 export async function startLocalAzure(options: LocalAzureOptions): Promise<LocalAzure> {
   const { state, binaries, log, around = (machines) => machines } = options;
@@ -66,12 +61,12 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     networkChanged: real && ((view) => real.networkChanged(view)),
     removed: ({ id, type }) => type === blobContainerType && store.removeContainer(id),
   });
-  const servers: Server[] = [];
+  const servers: Served[] = [];
   const stop = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close()));
     await machines.stop();
   };
-  const serve = async (name: keyof Ports, start: (port: number) => Promise<Server>) => {
+  const serve = async (name: keyof Ports, start: (port: number) => Promise<Served>) => {
     const server = await listen(options, name, start);
     servers.push(server);
     return server.port;
@@ -126,8 +121,8 @@ const apisOf = (machines: LocalAzure["machines"]): Record<string, Address> =>
 async function listen(
   { ports = {}, exactPorts = false }: LocalAzureOptions,
   name: keyof Ports,
-  start: (port: number) => Promise<Server>,
-): Promise<Server> {
+  start: (port: number) => Promise<Served>,
+): Promise<Served> {
   const wanted = ports[name] ?? 0;
   try {
     return await start(wanted);
