@@ -11,7 +11,7 @@ import { checked } from "../../../tools/local-azure/plugins/kubernetes/check";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
 import { validSettings, subscriptionId } from "../../support/sample";
 import { people } from "../../support/settings-cases/entra";
-import { itWith } from "../../support/upstream";
+import { itWith } from "../../support/unless";
 
 const without = {
   cni: "none",

@@ -7,7 +7,7 @@ import { Canal, Cni } from "../../../components/add-ons/cni";
 import { manifests, versions } from "../../../components/versions";
 import { dependenciesOf, Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
-import { itWith } from "../../support/upstream";
+import { itWith } from "../../support/unless";
 import { cniPlugins } from "../../../tools/mirror/mirrored-programs";
 import { testFolder } from "../../support/test-folder";
 

@@ -6,7 +6,7 @@ import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { manifests, versions } from "../../../components/versions";
 import { sourcesOf } from "../../../components/plan/own-routes";
 import { validSettings } from "../../../tests/support/sample";
-import { itWith } from "../../../tests/support/upstream";
+import { itWith } from "../../../tests/support/unless";
 import { wantedImages } from "../../mirror/images/wanted-images";
 import { checkout } from "../../shared/checkout";
 import { firewallPage, machineHosts, operatorHosts, registryOf } from "../firewall";

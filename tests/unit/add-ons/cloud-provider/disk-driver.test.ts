@@ -8,7 +8,7 @@ import type { ServiceAccountLogin } from "../../../../components/add-ons/service
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";
-import { itWith } from "../../../support/upstream";
+import { itWith } from "../../../support/unless";
 
 async function build(
   texts: ReadonlyMap<string, string>,
