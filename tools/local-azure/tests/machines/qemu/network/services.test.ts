@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 
 import { ManagedIdentityCredential } from "@azure/identity";
 
+import { listen } from "../../../../../../tests/support/listen";
 import { testFolder } from "../../../../../../tests/support/test-folder";
 import { authorityIn } from "../../../../authority";
 import { answer } from "../../../../machines/qemu/network/network-process";
@@ -22,34 +23,27 @@ describe("the way to the internet", () => {
 
   const folder = testFolder();
   const passages: Passage[] = [];
-  const mirror = createServer(({ url, headers }, response) =>
-    response.end(`mirror ${url} ${headers["proxy-authorization"] ?? "knows no login"}`),
-  );
-  let proxy: ReturnType<typeof firewallProxy>;
-  const portOf = (server: typeof mirror): number => (server.address() as AddressInfo).port;
+  let port: number;
 
   beforeAll(async () => {
-    await new Promise<void>((ready) => mirror.listen(0, "127.0.0.1", ready));
-    proxy = firewallProxy({
-      login: firewallLogin,
-      authority: await authorityIn(folder, "firewall-ca.crt", { commonName: "company CA" }),
-      mirror: { host: "127.0.0.1", port: portOf(mirror) },
-      passed: (passage) => passages.push(passage),
-    });
-    await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
-  });
-  afterAll(() => {
-    for (const server of [mirror, proxy]) {
-      server.close();
-      server.closeAllConnections();
-    }
+    const mirror = createServer(({ url, headers }, response) =>
+      response.end(`mirror ${url} ${headers["proxy-authorization"] ?? "knows no login"}`),
+    );
+    port = await listen(
+      firewallProxy({
+        login: firewallLogin,
+        authority: await authorityIn(folder, "firewall-ca.crt", { commonName: "company CA" }),
+        mirror: { host: "127.0.0.1", port: await listen(mirror) },
+        passed: (passage) => passages.push(passage),
+      }),
+    );
   });
   beforeEach(() => passages.splice(0));
 
   /** By curl, as on a machine; the answer and its status. */
   async function ask(url: string, options: string[] = [], given = firewallLogin): Promise<string> {
     const login = `${given.user}:${encodeURIComponent(given.password)}`;
-    const through = ["--proxy", `http://${login}@127.0.0.1:${portOf(proxy)}`];
+    const through = ["--proxy", `http://${login}@127.0.0.1:${port}`];
     const trusting = ["--cacert", join(folder, "firewall-ca.crt")];
     const said = ["--silent", "--show-error", "--write-out", " %{http_code}"];
     const { stdout } = await curl([...[...said, ...through, ...trusting, ...options, url]]);
