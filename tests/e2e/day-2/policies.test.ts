@@ -1,4 +1,4 @@
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
 import {
   asPlanned,
   fewAddOns,
@@ -6,7 +6,7 @@ import {
   refused,
   succeeded,
   unchanged,
-} from "../../tools/lab/local-cloud";
+} from "../../../tools/lab/local-cloud";
 
 const assignment = (name: string) =>
   `${subscriptionPath}/providers/Microsoft.Authorization/policyAssignments/${name}`;
