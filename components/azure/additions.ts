@@ -492,23 +492,35 @@ export const ignoredAlways: readonly string[] = [
 ];
 
 export interface KeepAdditionsArgs {
-  readonly settings: Pick<Settings, "clusterName" | "resourceGroup" | "tags">;
+  readonly settings: Pick<Settings, "clusterName" | "location" | "resourceGroup" | "tags">;
   readonly shown: Shown;
   /** What the last update left. */
   readonly previous?: Given & { readonly tags?: readonly string[] };
 }
 
 /**
- * Sends along, with every resource, what Azure shows of others on it, and gives it the tags of the
- * settings. Call before any is made.
+ * Sends along, with every resource, what Azure shows of others on it, and gives it the tags and the region of
+ * the settings. Call before any is made.
  */
 export function keepAdditions({ settings, shown, previous }: KeepAdditionsArgs): void {
   const additions = additionsTo(settings, previous);
-  pulumi.runtime.registerStackTransformation(({ type, props, opts }) => ({
-    props: withAdditions(type, tagged(type, props, tagsOf(settings), additions), additions, shown),
-    opts,
-  }));
+  pulumi.runtime.registerStackTransformation(({ type, props, opts }) => {
+    const here = located(type, props, settings, additions);
+    const own = tagged(type, here, tagsOf(settings), additions);
+    return { props: withAdditions(type, own, additions, shown), opts };
+  });
 }
+
+/** What takes tags is in a region. Where none is said, azure-native takes `azure-native:location` before the group's. */
+const located = (
+  type: string,
+  props: Properties,
+  { location }: Pick<Settings, "location">,
+  additions: Additions,
+): Properties =>
+  additions[type]?.rules["tags"] === undefined
+    ? props
+    : { ...props, location: props["location"] ?? location };
 
 /** The properties of a resource, with the tags of the settings where it takes some. */
 export const tagged = (

@@ -36,7 +36,6 @@ export class Builder extends pulumi.ComponentResource {
   constructor(name: string, args: BuilderArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ImageBuilder", name, {}, opts);
     const { group, settings, machine, bootData, existingNetwork, version } = args;
-    const { location } = settings;
     const { size, zone, osDiskSku, isNvmeOnly } = machine;
     const resourceGroupName = group.name;
     const child = { parent: this, deletedWith: group.own };
@@ -66,7 +65,6 @@ export class Builder extends pulumi.ComponentResource {
       {
         resourceGroupName,
         networkInterfaceName: `${vmName}-nic`,
-        location,
         ipConfigurations: [
           {
             name: "node",
@@ -82,7 +80,6 @@ export class Builder extends pulumi.ComponentResource {
       {
         resourceGroupName,
         vmName,
-        location,
         zones: [zone],
         hardwareProfile: { vmSize: size },
         networkProfile: { networkInterfaces: [{ id: nic.id, deleteOption: "Detach" }] },
@@ -108,7 +105,6 @@ export class Builder extends pulumi.ComponentResource {
         resourceGroupName,
         vmName: vm.name,
         vmExtensionName: "generalize",
-        location,
         ...customScript,
         settings: { script: Buffer.from(cloudInitText("generalize.sh")).toString("base64") },
       },

@@ -63,7 +63,7 @@ export class ImageGallery extends pulumi.ComponentResource {
 
     const gallery = new compute.Gallery(
       `${name}-gallery`,
-      { resourceGroupName, galleryName: galleryName(settings), location },
+      { resourceGroupName, galleryName: galleryName(settings) },
       child,
     );
     const definition = new compute.GalleryImage(
@@ -72,7 +72,6 @@ export class ImageGallery extends pulumi.ComponentResource {
         resourceGroupName,
         galleryName: gallery.name,
         galleryImageName: definitionName,
-        location,
         identifier: { publisher: "zoned", offer: "kubernetes", sku: "node" },
         osType: "Linux",
         osState: "Generalized",
@@ -98,7 +97,6 @@ export class ImageGallery extends pulumi.ComponentResource {
         galleryName: gallery.name,
         galleryImageName: definition.name,
         galleryImageVersionName: version,
-        location,
         publishingProfile: { targetRegions: [{ name: location, regionalReplicaCount: 1 }] },
         storageProfile: { source: { virtualMachineId: machine } },
         tags: { ...contentTags(settings), "zoned-made-of": madeOf },

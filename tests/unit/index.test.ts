@@ -1,6 +1,8 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { schemaOf } from "../../tools/local-azure/arm/types/resource-type";
+import { typeOfToken } from "../../tools/local-azure/arm/types/types";
 import { awaitedBy } from "../support/machines";
 import { update, type Update } from "../support/program";
 import { type Recorded, valueOf } from "../support/record";
@@ -33,6 +35,18 @@ const named = (name: string): Recorded => {
 };
 const steps = (role: "cp" | "workers", ...numbers: number[]): string[] =>
   numbers.map((number) => `zoned-test-${role}-${number}-bootstrap`);
+
+it("says the region of everything that has one, else a stack's azure-native:location would be that", () => {
+  const located = requests.filter(({ type }) => {
+    const known = typeOfToken(type);
+    return known !== undefined && schemaOf(known).inputs.includes("location");
+  });
+
+  expect(located.length).toBeGreaterThan(10);
+  for (const { name, inputs } of located) {
+    expect([name, inputs["location"]]).toEqual([name, "southeastasia"]);
+  }
+});
 
 it("protects the resource group as the settings say, marks whose it is, and deletes it before the roles", async () => {
   const group = named("cluster");
