@@ -101,7 +101,7 @@ it.each([
   ["doctor", ["--wait", "10"], ["--wait: expected a whole number with its unit"]],
   ["test:faults", ["first"], ["expected one of first-up, replacement"]],
   ["test:faults", ["--jobs", "0"], ["--jobs: expected a whole number from 1"]],
-  ["test:machines", ["two"], ["expected one of one, conformance, alone"]],
+  ["test:machines", ["two"], ["expected one of one, conformance, conformance-all, alone"]],
   [
     "mirror",
     ["8080", ":8080", "10.0.0.4", "10.0.0.4:70000", "10.0.0.4:"].flatMap((at) => ["--serve", at]),
