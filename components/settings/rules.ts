@@ -1,7 +1,8 @@
 import { minorOf, minors, versions } from "../versions";
 import { compactTime, mostDrainMinutes, parseCompactTime } from "./times";
 import { Problem, wants } from "./problem";
-import { accessProblems, apiProblems, sshKeyProblems } from "./rules/access";
+import { accessProblems, sshKeyProblems } from "./rules/access";
+import { apiProblems } from "./rules/api";
 import {
   autoRepairProblems,
   machineIdentityProblems,
@@ -14,7 +15,7 @@ import {
   nodeSubnetProblems,
 } from "./rules/ids-of-others";
 import { entraProblems } from "./rules/entra";
-import { etcdBackupProblems, rebootProblems } from "./rules/maintenance";
+import { etcdBackupProblems } from "./rules/etcd-backups";
 import { httpProxyProblems } from "./rules/http-proxy";
 import { kubeadmProblems } from "./rules/kubeadm";
 import { kubeProxyProblems } from "./rules/kube-proxy";
@@ -23,6 +24,7 @@ import { nameProblems, resourceGroupProblems, tagProblems } from "./rules/names"
 import { osDiskSizes, osDiskSkus, sizeProblems } from "./rules/sizes";
 import { poolProblems } from "./rules/pools";
 import { rangeProblems } from "./rules/ranges";
+import { rebootProblems } from "./rules/reboots";
 import type { Settings } from "./settings";
 import { sourceProblems } from "./sources";
 

@@ -80,8 +80,8 @@ export interface Reboots {
 /** Where and how often etcd is saved. */
 export interface EtcdBackups {
   /**
-   * Azure's id of a blob container, for which rules/maintenance.ts has a form. Without one, snapshots
-   * lie on the control planes' own disks.
+   * Azure's id of a blob container, for which etcd-backups.ts has a form. Without one, snapshots lie
+   * on the control planes' own disks.
    */
   readonly container?: string;
   /** Such as 1h or 30m. */
