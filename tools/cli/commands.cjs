@@ -314,16 +314,8 @@ module.exports = {
       about: "all but conformance-all without any",
       choices: [
         ...["one", "conformance", "conformance-all", "alone", "three", "maintenance", "traffic"],
-        ...[
-          "upgrade",
-          "patch",
-          "upgrade-three",
-          "landing-zone",
-          "landing-zone-patch",
-          "authorities",
-          "accounts",
-        ],
-        ...["identity", "image", "restore", "restore-three"],
+        ...["upgrade", "patch", "upgrade-three", "landing-zone", "landing-zone-patch"],
+        ...["authorities", "accounts", "identity", "image", "restore", "restore-three"],
       ],
     },
     options: {

@@ -78,7 +78,8 @@ async function buildOne(
   const quick = ["-gcflags=all=-dwarf=false"];
   const command = isTest ? ["test", "-c", "-vet=off"] : ["build", "-v"];
   const flags = [...quick, "-ldflags", ldflags, "-o", `${folder}/${binary}`];
-  // What goes on beside a build comes first. Said to each of Go's threads, of which any starts compilers.
+  // What goes on beside a build comes first. By nice, since setPriority is for one thread alone, and any of
+  // Go's starts compilers.
   const go = spawn("nice", ["-n", "10", "go", ...command, ...flags, ...packages], {
     cwd: join(__dirname, "modules", module),
     env: environment(),

@@ -25,7 +25,7 @@ export interface Chapter {
   /** Makes what others have made before the cluster; again when the chapter is taken up. */
   readonly give?: (cluster: RealCluster) => Promise<Given>;
   readonly claims: readonly Claim[];
-  /** Claims after those, which somebody else's program lists. They may take a night, so that it is run when it is named. */
+  /** Further claims, which upstream's program lists. They take a night: such a chapter is run only when it is named. */
   readonly listed?: (cluster: RealCluster) => Promise<readonly Claim[]>;
 }
 

@@ -14,7 +14,7 @@ import { Findings, summary } from "./findings";
 export interface SuiteOptions {
   /** Folder of the report, and of everything that machines need while they live. */
   readonly folder: string;
-  /** Keys of the chapters that are run; without any, all but those whose claims somebody else lists. */
+  /** Keys of the chapters that are run; without any, all but those that take a night. */
   readonly only: readonly string[];
   /** Leaves the machines of a chapter in which a claim is not true, and ends there. */
   readonly keep: boolean;

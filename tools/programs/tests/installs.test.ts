@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -98,6 +99,17 @@ it("lets a second install wait for the first, not build beside it", async () => 
 
   expect(builds()).toBe(1);
   expect(said).toContain(`waiting for process ${process.pid}, which installs etcd 1.0.0`);
+});
+
+it("builds behind all else, with whatever Go starts", async () => {
+  fakeGo('nice > "$out"');
+  const own = Number(execFileSync("nice", { encoding: "utf8" }));
+
+  await install([tool()], options());
+
+  expect(Number(readFileSync(placesOf(tool(), cache)["etcd"]!, "utf8"))).toBe(
+    Math.min(own + 10, 19),
+  );
 });
 
 it("builds another version beside the one that is there", async () => {

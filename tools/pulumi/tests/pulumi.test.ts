@@ -160,6 +160,20 @@ describe("the environment of the engine", () => {
     expect(dirname(dirname(left))).toBe(state);
     expect(existsSync(dirname(left))).toBe(false);
   });
+
+  it("lets previews alone skip checkpoints, without which a killed update would lose what it has made", async () => {
+    const state = testFolder();
+    const engine = '#!/bin/sh\necho "${PULUMI_SKIP_CHECKPOINTS:-no}"';
+    writeFileSync(join(state, "pulumi"), engine, { mode: 0o755 });
+    const skips = async (command: string) =>
+      (
+        await pulumi([command], { ...options, state, binaries: state, program: state })
+      ).stdout.trim();
+
+    expect(await Promise.all(["preview", "up", "destroy", "refresh"].map(skips))).toEqual([
+      ...["true", "no", "no", "no"],
+    ]);
+  });
 });
 
 const state = `/nowhere/${process.pid} ü x`;
