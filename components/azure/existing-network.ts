@@ -83,6 +83,8 @@ interface VirtualNetwork {
     readonly addressSpace: { readonly addressPrefixes: readonly string[] };
     readonly dhcpOptions?: { readonly dnsServers?: readonly string[] };
     readonly subnets: readonly Subnet[];
+    /** Of SKU StandardV2: it serves each subnet that has none of its own. */
+    readonly defaultPublicNatGateway?: Ref;
     readonly virtualNetworkPeerings?: readonly {
       readonly properties?: {
         readonly remoteAddressSpace?: { readonly addressPrefixes?: readonly string[] };
@@ -91,7 +93,8 @@ interface VirtualNetwork {
   };
 }
 
-export const networkVersion = { "api-version": "2024-05-01" };
+/** The first that shows a network's own NAT gateway. */
+export const networkVersion = { "api-version": "2024-07-01" };
 
 /** By which Azure's ids are compared. */
 export const keyOf = (id: string): string => id.toLowerCase();
@@ -149,6 +152,7 @@ export async function getExistingNetwork(
   ]);
   const {
     addressSpace,
+    defaultPublicNatGateway,
     dhcpOptions,
     subnets: all = [],
     virtualNetworkPeerings = [],
@@ -164,7 +168,7 @@ export async function getExistingNetwork(
         delegations: (properties.delegations ?? []).map((one) => one.properties?.serviceName ?? ""),
         securityGroup: properties.networkSecurityGroup?.id,
         routeTable: properties.routeTable?.id,
-        gateway: properties.natGateway?.id,
+        gateway: (properties.natGateway ?? defaultPublicNatGateway)?.id,
         free: usages === "unreadable" ? undefined : freeIn(usages, subnetId),
         // A right at the subnet does not show at the network.
         permissions: await permissionsAt(arm, subnetId),

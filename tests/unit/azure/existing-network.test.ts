@@ -90,6 +90,27 @@ it("has of each subnet what belongs to it, and how much room there is", async ()
   });
 });
 
+it("takes the NAT gateway of the whole network for that of a subnet that has none", async () => {
+  const whole = inNetwork("natGateways/whole");
+  const network = await withNetwork(({ arm, ...rest }) => {
+    const { get } = arm;
+    jest.spyOn(arm, "get").mockImplementation(async (path, ...more) => {
+      const found = (await get.call(arm, path, ...more)) as { properties: object };
+      if (path !== vnet) return found;
+      return {
+        ...found,
+        properties: { ...found.properties, defaultPublicNatGateway: { id: whole } },
+      };
+    });
+    return getExistingNetwork(settings, { arm, ...rest });
+  });
+
+  expect([...network!.subnets.values()].map(({ gateway }) => gateway)).toEqual([
+    inNetwork("natGateways/out"),
+    whole,
+  ]);
+});
+
 it("finds no network where Azure has none", async () => {
   const nodeSubnets = [`${inNetwork("virtualNetworks/other")}/subnets/a`];
 
