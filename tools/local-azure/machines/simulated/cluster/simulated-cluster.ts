@@ -14,7 +14,7 @@ import { type Binaries, ControlPlane } from "../control-plane/control-plane";
 import type { Etcd } from "../control-plane/etcd";
 import type { KubeletCertificates } from "../control-plane/kubelet";
 import { reconcileDisks } from "../nodes/disks";
-import { reconcileKubelets } from "../nodes/kubelets";
+import { podPath, reconcileKubelets } from "../nodes/kubelets";
 import { endOf } from "../nodes/mirror-pods";
 import { PodProcesses } from "../nodes/pod-processes";
 import {
@@ -128,20 +128,20 @@ export class SimulatedCluster {
           managesNodes: programs["azure-cloud-controller-manager"]?.() === undefined,
           log: logOnce,
         });
-        return (await this.reconcileKubelets()) || isDue;
+        return (await this.reconcileKubelets()).due || isDue;
       },
       (message) => log(`${record.apiName}: ${message}`),
     );
     this.podRunner = new Poller(
       async () => {
         await wait(podPollMs);
-        await this.runPods();
         // Also while nothing changes here: the node controller calls a pod not ready by a state of its Node that is
         // up to five seconds old, and a KWOK that has just started takes every Node once.
-        await this.reconcileKubelets();
+        const { nodes, pods } = await this.reconcileKubelets();
+        await this.runPods(pods);
         const api = this.superAdmin();
-        await this.podProcesses?.follow(api, this.controlPlane.server(""));
-        await reconcileDisks({ api, vmOf, kubeletOf });
+        await this.podProcesses?.follow(pods, api, this.controlPlane.server(""));
+        await reconcileDisks({ api, nodes, pods, vmOf, kubeletOf });
         return true;
       },
       (message) => log(`${record.apiName}: ${message}`),
@@ -302,8 +302,8 @@ export class SimulatedCluster {
     await this.reconcileQuorum();
     if (!this.hasQuorum()) return;
     for (const until = Date.now() + shownWithinMs; Date.now() < until; await wait(pollMs)) {
-      const isDue = await this.reconcileKubelets().catch(() => !this.isFull);
-      if (!isDue) return;
+      const { due } = await this.reconcileKubelets().catch(() => ({ due: !this.isFull }));
+      if (!due) return;
     }
   }
 
@@ -356,7 +356,7 @@ export class SimulatedCluster {
    * One at a time: another would undo what a member's change has just done, or take what is
    * half done for the end.
    */
-  private reconcileKubelets(): Promise<boolean> {
+  private reconcileKubelets(): ReturnType<typeof reconcileKubelets> {
     const { vmOf, kubeletOf } = this.options;
     const result = this.kubelets.then(() =>
       reconcileKubelets({
@@ -443,20 +443,19 @@ export class SimulatedCluster {
   }
 
   /** Ends pods that run etcdctl on a control plane, or save etcd there, as their kubelets would. */
-  private async runPods(): Promise<void> {
-    const api = this.superAdmin();
-    const pods = "/api/v1/namespaces/kube-system/pods";
-    const { items } = await api.get(
-      `${pods}?fieldSelector=spec.restartPolicy%3DNever,status.phase%3DRunning`,
-    );
-    for (const pod of items as Body[]) {
+  private async runPods(all: readonly Body[]): Promise<void> {
+    const isMeant = ({ metadata, spec, status }: Body): boolean =>
+      metadata.namespace === "kube-system" &&
+      spec.restartPolicy === "Never" &&
+      status.phase === "Running";
+    for (const pod of all.filter(isMeant)) {
       const host = this.members.list.find(({ machine }) => machine === pod.spec.nodeName);
       if (host === undefined || !runsPods(host) || this.ran.has(pod.metadata.uid)) continue;
       const ended = this.runEtcdctl(pod) ?? (await this.runSnapshot(pod));
       if (ended === undefined) continue;
       this.ran.add(pod.metadata.uid);
-      await api
-        .patch(`${pods}/${pod.metadata.name}/status`, endOf(pod, ended), strategicPatch)
+      await this.superAdmin()
+        .patch(`${podPath(pod)}/status`, endOf(pod, ended), strategicPatch)
         .catch(unlessStatus(404));
     }
   }

@@ -14,6 +14,8 @@ const zoneLabel = "topology.kubernetes.io/zone";
 
 interface Disks {
   readonly api: Api;
+  readonly nodes: readonly Body[];
+  readonly pods: readonly Body[];
   readonly vmOf: (name: string) => VirtualMachine | undefined;
   /** The API as the kubelet of this machine sees it, if it has joined. */
   readonly kubeletOf: (name: string) => Api | undefined;
@@ -24,11 +26,8 @@ interface Disks {
  * disks of its zone, as many as its machine; a pod begins when its disks are attached; and a claim
  * whose disk has grown has a file system of that size.
  */
-export async function reconcileDisks({ api, vmOf, kubeletOf }: Disks): Promise<void> {
-  const [nodes, pods] = await Promise.all([
-    itemsAt(api, "/api/v1/nodes"),
-    itemsAt(api, "/api/v1/pods"),
-  ]);
+export async function reconcileDisks(disks: Disks): Promise<void> {
+  const { api, nodes, pods, vmOf, kubeletOf } = disks;
   const found = await itemsAt(api, csiNodes);
   for (const node of nodes) {
     const { name } = node.metadata;
@@ -99,7 +98,12 @@ async function unlessOutdated(action: Promise<unknown>): Promise<void> {
  * (`detected topology value collision`, pkg/volume/csi/nodeinfomanager).
  */
 async function register(
-  { node, vm, csiNode, pods }: { node: Body; vm: VirtualMachine; csiNode?: Body; pods: Body[] },
+  {
+    node,
+    vm,
+    csiNode,
+    pods,
+  }: { node: Body; vm: VirtualMachine; csiNode?: Body; pods: readonly Body[] },
   kubelet: Api,
 ): Promise<void> {
   const { name, uid } = node.metadata;

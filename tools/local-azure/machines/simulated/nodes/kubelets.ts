@@ -55,15 +55,22 @@ const leaseForEver = (name: string, since: string) => ({
   },
 });
 
+/** What the API has shown of the machines, and whether anything is still due. */
+interface Look {
+  readonly due: boolean;
+  readonly nodes: readonly Body[];
+  readonly pods: readonly Body[];
+}
+
 /**
- * What kubelets do besides what KWOK does for them. Returns whether anything is still due.
+ * What kubelets do besides what KWOK does for them.
  *
  * Those of control planes show their static pods, each by its own credential, and say which of them
  * are not ready; an unhealthy one renews no lease. One that is heard again says of its pods that they are
  * ready, where the node controller has said otherwise meanwhile. Pods and Nodes that KWOK has missed
  * are shown to it once more.
  */
-export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
+export async function reconcileKubelets(kubelets: Kubelets): Promise<Look> {
   const { api, members, vmOf } = kubelets;
   const [nodes = [], pods = []] = await Promise.all(
     ["/api/v1/nodes", "/api/v1/pods"].map((path) =>
@@ -98,7 +105,7 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<boolean> {
   for (const pod of pods.filter((one) => isMirror(one) && !names.has(one.spec.nodeName))) {
     await api.delete(`${podPath(pod)}?gracePeriodSeconds=0`).catch(unlessStatus(404));
   }
-  return due;
+  return { due, nodes, pods };
 }
 
 interface MirrorPodOfMachine {
@@ -118,11 +125,11 @@ async function showStaticPod(
   if (kubelet === undefined) return true;
   const pod = own.find(({ metadata }) => metadata.name === `${component}-${vm.name}`);
   const ready = !isUnhealthy(member, component);
-  const wanted = mirrorPodOf(kubelets.manifestOf(component, vm), node);
+  const manifest = kubelets.manifestOf(component, vm);
   try {
     if (pod === undefined) {
-      await kubelet.post(podsOf(namespace), wanted);
-    } else if (!isOfNode(pod, node) || !isOfManifest(pod, wanted)) {
+      await kubelet.post(podsOf(namespace), mirrorPodOf(manifest, node));
+    } else if (!isOfNode(pod, node) || !isOfManifest(pod, manifest, node)) {
       await kubelet.delete(`${podPath(pod)}?gracePeriodSeconds=0`);
     } else if (pod.status.phase === "Running" && isPodReady(pod) !== ready) {
       await report(kubelets, vm.name, pod, ready);

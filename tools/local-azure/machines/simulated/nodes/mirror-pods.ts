@@ -8,11 +8,14 @@ const mirror = "kubernetes.io/config.mirror";
 export const isMirror = ({ metadata }: Body): boolean =>
   metadata.annotations?.[mirror] !== undefined;
 
+const hashOf = (manifest: string, { metadata }: Body): string =>
+  createHash("md5").update(`${manifest}${metadata.name}`).digest("hex");
+
 /** A static pod as its kubelet shows it in the API: what it has made of a manifest on its disk. */
 export function mirrorPodOf(manifest: string, node: Body): Body {
   const { metadata, spec } = parse(manifest) as Body;
   const { name, uid } = node.metadata;
-  const hash = createHash("md5").update(`${manifest}${name}`).digest("hex");
+  const hash = hashOf(manifest, node);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -37,9 +40,9 @@ export const isOfNode = ({ metadata }: Body, node: Body): boolean =>
   metadata.deletionTimestamp === undefined &&
   metadata.ownerReferences?.[0]?.uid === node.metadata.uid;
 
-/** Whether a mirror pod shows the manifest that another one is made of. */
-export const isOfManifest = (pod: Body, wanted: Body): boolean =>
-  pod.metadata.annotations?.[mirror] === wanted.metadata.annotations?.[mirror];
+/** Whether a mirror pod shows this manifest of its Node. */
+export const isOfManifest = (pod: Body, manifest: string, node: Body): boolean =>
+  pod.metadata.annotations?.[mirror] === hashOf(manifest, node);
 
 export const isPodReady = ({ status }: Body): boolean =>
   status?.conditions?.some(({ type, status }: Body) => type === "Ready" && status === "True") ??

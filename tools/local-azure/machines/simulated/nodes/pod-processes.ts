@@ -83,9 +83,9 @@ export class PodProcesses {
     this.supervisor = new Supervisor(options.folder, options.log);
   }
 
-  /** Runs processes for pods that run, and for no other. */
-  follow(api: Api, server: ApiServer): Promise<void> {
-    const result = this.last.then(() => (this.isPaused ? undefined : this.look(api, server)));
+  /** Runs processes for those of these pods that run, and for no other. */
+  follow(pods: readonly Body[], api: Api, server: ApiServer): Promise<void> {
+    const result = this.last.then(() => (this.isPaused ? undefined : this.look(pods, api, server)));
     this.last = result.catch(() => undefined);
     return result;
   }
@@ -101,12 +101,12 @@ export class PodProcesses {
     await this.keep([]);
   }
 
-  private async look(api: Api, server: ApiServer): Promise<void> {
+  private async look(all: readonly Body[], api: Api, server: ApiServer): Promise<void> {
     const ports = this.options.ports();
     if (ports === undefined) return;
-    const { items } = await api.get("/api/v1/pods?fieldSelector=status.phase%3DRunning");
-    const pods = (items as Body[]).filter(
+    const pods = all.filter(
       (pod) =>
+        pod.status.phase === "Running" &&
         pod.metadata.deletionTimestamp === undefined &&
         this.options.vmOf(pod.spec.nodeName) !== undefined &&
         ownContainers(pod).some((one) => imageName(one) in this.options.programs),

@@ -49,14 +49,13 @@ async function reconcile(objects: Readonly<Record<string, readonly object[]>>, m
   const asked: [string, Body?][] = [];
   const note = (verb: string) => async (path: string, body?: Body) =>
     void asked.push([`${verb} ${path.replace(/^.*\/v1\//, "")}`, body]);
+  const at = (kind: string) => ({ nodes: [node], ...objects })[kind] ?? [];
   const api = {
-    get: async (path: string) => ({
-      items: { nodes: [node], ...objects }[path.split("/").at(-1)!] ?? [],
-    }),
+    get: async (path: string) => ({ items: at(path.split("/").at(-1)!) }),
   } as unknown as Api;
   const kubelet = { patch: note("patch"), post: note("post"), delete: note("delete") };
   await reconcileDisks({
-    api,
+    ...{ api, nodes: at("nodes"), pods: at("pods") },
     vmOf: (one) => (one === name ? machine : undefined),
     kubeletOf: (one) => (one === name ? (kubelet as unknown as Api) : undefined),
   });

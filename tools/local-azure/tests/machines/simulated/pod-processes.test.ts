@@ -56,6 +56,7 @@ const podOf = (uid: string, names: readonly string[], change: object = {}): Body
     containers: names.map((name) => ({ name, image: `mcr/${name}:v1` })),
   },
   status: {
+    phase: "Running",
     containerStatuses: names.map((name) => ({
       ...{ name, ready: false, restartCount: 0, state: { running: {} } },
     })),
@@ -66,12 +67,11 @@ const manager = (uid: string, change?: object) =>
 const driver = (uid: string, change?: object) =>
   podOf(uid, ["csi-provisioner", "azuredisk-csi"], change);
 
-/** An API with these pods, which says by whom azure.json was read. */
-const apiOf = (pods: readonly Body[], readBy?: string): Api =>
+/** An API that says by whom azure.json was read. */
+const apiOf = (readBy?: string): Api =>
   ({
-    as: (other: string) => apiOf(pods, other),
-    get: async (path: string) => {
-      if (path.startsWith("/api/v1/pods")) return { items: pods };
+    as: apiOf,
+    get: async () => {
       const azureJson = Buffer.from(JSON.stringify({ readBy })).toString("base64");
       return { data: { "cloud-config": azureJson, "ca.crt": "" } };
     },
@@ -81,7 +81,7 @@ const apiOf = (pods: readonly Body[], readBy?: string): Api =>
   }) as unknown as Api;
 
 const server = { host: "127.0.0.1", port: 6443, serverName: "api.example", ca: "" };
-const follow = (...pods: Body[]) => processes.follow(apiOf(pods), server);
+const follow = (...pods: Body[]) => processes.follow(pods, apiOf(), server);
 const runs = (uid: string, name = "azure-cloud-controller-manager") =>
   existsSync(join(folder, `own/${uid}_${name}.pid`));
 const own = (name: string): string => readFileSync(join(folder, "own", name), "utf8");
@@ -107,6 +107,7 @@ it.each<[what: string, pods: Body[]]>([
   ["is gone", []],
   ["is on a machine that is gone", [elsewhere]],
   ["is being deleted", [manager("a", { deletionTimestamp: "now" })]],
+  ["has ended", [{ ...manager("a"), status: { phase: "Failed" } }]],
 ])("ends it when its pod %s", async (_, pods) => {
   await follow(manager("a"));
   expect(runs("a")).toBe(true);
