@@ -14,9 +14,6 @@ import { built, output } from "./tools";
 
 type Flags = Readonly<Record<string, string>>;
 
-/** A third of what an API server takes to start is collecting its garbage. */
-const rarely = { GOGC: "off", GOMEMLIMIT: "512MiB" };
-
 /** Starts a program of the control plane, which writes into a log. */
 export function spawned(
   program: string,
@@ -28,7 +25,7 @@ export function spawned(
   const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
   const child = spawn(built(program), words, {
     stdio: ["ignore", out, out],
-    env: { ...process.env, ...rarely, ...variables },
+    env: { ...process.env, ...variables },
   });
   closeSync(out);
   return child;

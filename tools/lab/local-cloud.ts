@@ -33,6 +33,9 @@ const clients = () =>
 
 const ca = "certificate-authority-data";
 
+/** No engine is killed here, and checkpoints are half of its processor time. */
+const endStateOnly = { PULUMI_SKIP_CHECKPOINTS: "true" };
+
 export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);
 
 export interface WatchEvent {
@@ -107,7 +110,10 @@ export class LocalCloud {
     const { signal } = new AbortController();
     const progress = new Progress({ write: () => true });
     const azure = await ensureDaemon({ state, binaries: binaries() }, progress, signal);
-    const rehearsal = await Rehearsal.open({ state, stack, binaries: binaries(), azure, settings });
+    const rehearsal = await Rehearsal.open({
+      ...{ state, stack, binaries: binaries(), azure, settings },
+      environment: endStateOnly,
+    });
     return new LocalCloud(state, rehearsal, azure, stack);
   }
 
