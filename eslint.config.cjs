@@ -8,7 +8,7 @@ const globalsOfNode = [
 ];
 
 module.exports = tseslint.config(
-  { ignores: ["node_modules/", ".local-azure/", ".recover/", "tools/lab/bench/same-resources/"] },
+  { ignores: ["node_modules/", ".local-azure/", ".recover/"] },
   eslint.configs.recommended,
   tseslint.configs.recommended,
   {

@@ -34,7 +34,10 @@ export interface Ended {
 /** What would lead a rehearsal to a real cloud, backend or cluster. */
 const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
 
-const endWithEngine = join(__dirname, "end-with-engine.cjs");
+/** What is loaded into all that the engine starts on Node.js. */
+const preloaded = ["end-with-engine.cjs", "typescript-option.cjs"].map(
+  (name) => `--require ${JSON.stringify(join(__dirname, name))}`,
+);
 
 /** The engine's own folder in a state folder. */
 export const pulumiHome = (state: string): string => join(state, "pulumi-home");
@@ -48,7 +51,7 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     ...Object.fromEntries(kept),
     // The language host runs the `node` it finds first.
     PATH: [binaries, dirname(process.execPath), PATH].join(delimiter),
-    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} --require ${JSON.stringify(endWithEngine)}`,
+    NODE_OPTIONS: [process.env.NODE_OPTIONS ?? "", ...preloaded].join(" "),
     // What else a folder's name may have, the engine takes as it is. Without a file beside each
     // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
     // state any more ("failed to load checkpoint: EOF").

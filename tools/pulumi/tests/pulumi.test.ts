@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -129,6 +129,15 @@ describe("the environment of the engine", () => {
     process.env = { PATH: "" };
 
     expect(environmentOf(options)).not.toHaveProperty("HTTPS_PROXY");
+  });
+
+  it("has no program compiled by ts-node, which a language host before Pulumi.yaml's options asks for", () => {
+    const env = { ...environmentOf(options), PULUMI_NODEJS_TYPESCRIPT: "true" };
+    const said = execFileSync(process.execPath, ["-p", "process.env.PULUMI_NODEJS_TYPESCRIPT"], {
+      env,
+    });
+
+    expect(said.toString().trim()).toBe("false");
   });
 
   it.each(["/tmp/zoned ü x", "/tmp/100%20 #1?", "/tmp/it's"])(
