@@ -14,11 +14,15 @@ import { Findings, summary } from "./findings";
 export interface SuiteOptions {
   /** Folder of the report, and of everything that machines need while they live. */
   readonly folder: string;
-  /** Keys of the chapters that are run; without any, all but those that take a night. */
+  /** Keys of the chapters that are run. */
   readonly only: readonly string[];
   /** Leaves the machines of a chapter in which a claim is not true, and ends there. */
   readonly keep: boolean;
 }
+
+/** Those of these keys; without any, all but those that take a night. */
+export const chosen = (only: SuiteOptions["only"]): readonly Chapter[] =>
+  chapters.filter(({ key, listed }) => (only.length === 0 ? !listed : only.includes(key)));
 
 /** Finds out what is true of real machines, writes the report, and returns the exit code. */
 export async function testMachines(
@@ -30,8 +34,7 @@ export async function testMachines(
   const release = lockFolder(folder);
   const record = new Findings(folder);
   try {
-    for (const chapter of chapters) {
-      if (only.length === 0 ? chapter.listed : !only.includes(chapter.key)) continue;
+    for (const chapter of chosen(only)) {
       const state = join(folder, chapter.key);
       if (rehearsalFolder(state) === undefined) {
         if (!chapter.listed && record.isWell(chapter)) continue;

@@ -9,6 +9,7 @@ import { checkout } from "../../shared/checkout";
 import { chapters, notCovered } from "../machines/chapters";
 import { type Chapter, expectAll, expectSaid, expectSame, type Result } from "../machines/claim";
 import { Findings, markdown, stepsIn, summary } from "../machines/findings";
+import { chosen } from "../machines/suite";
 import { byName, expectPassed } from "../machines/upstream-test";
 
 describe("findings", () => {
@@ -152,6 +153,14 @@ const spec = (LeafNodeType: string, State: string, Message?: string) => ({
   ...(Message !== undefined && { Failure: { Message } }),
 });
 const others = [spec("SynchronizedBeforeSuite", "passed"), spec("It", "skipped")];
+
+test("the chapters that nobody names are all but the one of a night, which is run where it is named", () => {
+  const night = "conformance-all";
+  const keys = (only: readonly string[]) => chosen(only).map(({ key }) => key);
+
+  expect(keys([])).toEqual(chapters.map(({ key }) => key).filter((key) => key !== night));
+  expect(keys([night, "one"])).toEqual(["one", night]);
+});
 
 test("one test that ran and passed has passed", () => {
   expect(() => expectPassed([...others, spec("It", "passed")])).not.toThrow();
