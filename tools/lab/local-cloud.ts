@@ -33,7 +33,7 @@ const clients = () =>
 
 const ca = "certificate-authority-data";
 
-/** No engine is killed here, and checkpoints are half of its processor time. */
+/** No engine is killed here, and checkpoints are a quarter of its processor time. */
 const endStateOnly = { PULUMI_SKIP_CHECKPOINTS: "true" };
 
 export const hasManifests = Boolean(process.env["ZONED_MANIFESTS"]);

@@ -1,5 +1,5 @@
-// Loaded into what the engine starts. The language host that rehearsals build is older than the way in which an engine
-// tells of Pulumi.yaml's options: it would load ts-node, which is not installed.
+// Loaded into what the engine starts. The language host that rehearsals build is too old to be told of Pulumi.yaml's
+// runtime options, and takes typescript for true, by which Pulumi would load ts-node.
 "use strict";
 
 process.env.PULUMI_NODEJS_TYPESCRIPT &&= "false";

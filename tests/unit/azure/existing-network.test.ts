@@ -94,9 +94,9 @@ it("takes the NAT gateway of the whole network for that of a subnet that has non
   const whole = inNetwork("natGateways/whole");
   const network = await withNetwork(({ arm, ...rest }) => {
     const { get } = arm;
-    jest.spyOn(arm, "get").mockImplementation(async (path, ...more) => {
-      const found = (await get.call(arm, path, ...more)) as { properties: object };
-      if (path !== vnet) return found;
+    jest.spyOn(arm, "get").mockImplementation(async (path, query, ...more) => {
+      const found = (await get.call(arm, path, query, ...more)) as { properties: object };
+      if (path !== vnet || query["api-version"]! < "2024-07-01") return found;
       return {
         ...found,
         properties: { ...found.properties, defaultPublicNatGateway: { id: whole } },

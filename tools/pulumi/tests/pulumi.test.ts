@@ -131,7 +131,7 @@ describe("the environment of the engine", () => {
     expect(environmentOf(options)).not.toHaveProperty("HTTPS_PROXY");
   });
 
-  it("has no program compiled by ts-node, which a language host before Pulumi.yaml's options asks for", () => {
+  it("turns ts-node off for a language host that is too old to read the runtime option typescript", () => {
     const env = { ...environmentOf(options), PULUMI_NODEJS_TYPESCRIPT: "true" };
     const said = execFileSync(process.execPath, ["-p", "process.env.PULUMI_NODEJS_TYPESCRIPT"], {
       env,
