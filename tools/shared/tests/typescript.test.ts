@@ -70,3 +70,16 @@ it("names lines of the source when a program fails", () => {
 
   expect(stderr).toContain("program.ts:5");
 });
+
+it("names them in main.cjs too, where Pulumi has installed source-map-support", () => {
+  const { stdout } = spawnSync(
+    process.execPath,
+    [
+      ...["--require", "source-map-support/register", "--require", "./main.cjs"],
+      ...["--print", "Error.prepareStackTrace"],
+    ],
+    { cwd: checkout, encoding: "utf8" },
+  );
+
+  expect(stdout).toBe("undefined\n");
+});
