@@ -188,19 +188,21 @@ export class Network extends pulumi.ComponentResource {
     // Azure's own rule admits the tag VirtualNetwork, which is also every network that is peered, the
     // probes' address, and with a default route in the table all that there is. Frontends of Services are
     // in another subnet than machines, and stay open.
+    const nobody: Verdict = {
+      access: "Deny",
+      destinationAddressPrefixes: settings.zones.map((zone) =>
+        zoneCidr(settings.networkCidr, zone),
+      ),
+    };
     if (isPrivate) {
       rule("nodes-reach-the-api", 230, apiPort, [settings.networkCidr, settings.podCidr]);
       rule("azure-probes-the-api", 240, apiPort, "AzureLoadBalancer");
-      rule("nobody-else-reaches-the-api", 250, apiPort, "VirtualNetwork", {
-        access: "Deny",
-        destinationAddressPrefixes: settings.zones.map((zone) =>
-          zoneCidr(settings.networkCidr, zone),
-        ),
-      });
+      rule("nobody-else-reaches-the-api", 250, apiPort, "VirtualNetwork", nobody);
     }
     if (settings.sshAccessCidrs.length > 0) {
       rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
     }
+    rule("nobody-else-reaches-ssh", 260, 22, "VirtualNetwork", nobody);
 
     // An internal balancer takes the lowest free address of its subnet, which is the next machine's
     // in one of theirs.
