@@ -107,6 +107,13 @@ const list =
     ];
   };
 
+/**
+ * Of more than one, Azure takes all that the region has, for an address (terraform-provider-azurerm #16470) and for an
+ * internal frontend (#22604), and changes none.
+ */
+const ownZones: Rule = (own, shown) =>
+  own === undefined ? own : list((zone) => zone, String)(own, shown);
+
 const idOf = (element: unknown): unknown => (element as { id?: unknown }).id;
 const nameOf = (element: unknown): unknown => (element as { name?: unknown }).name;
 
@@ -222,6 +229,7 @@ const balancerLists: Rules = {
       "subnet",
       "zones",
     ),
+    fields({ zones: ownZones }),
   ),
   backendAddressPools: list(nameOf, (shown) => {
     const pool = toPool(shown);
@@ -424,8 +432,7 @@ export function additionsTo(
             ? setting()(own, shown)
             : fields({ reverseFqdn: setting() })(own, shown),
         idleTimeoutInMinutes: setting(4),
-        // Of more than one, Azure takes all that the region has (terraform-provider-azurerm #16470), and changes none.
-        zones: list((zone) => zone, String),
+        zones: ownZones,
       },
     },
     [networkToken("NatGateway")]: {

@@ -295,6 +295,21 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     { zones: ["1", "2", "3"] },
     { zones: ["1", "2", "3"] },
   ],
+  [
+    "the third zone of an internal frontend that is to be in two",
+    "network:LoadBalancer",
+    { frontendIPConfigurations: [{ name: "api", subnet: { id: "s" }, zones: ["2", "1"] }] },
+    {
+      properties: {
+        frontendIPConfigurations: [
+          { name: "api", properties: { subnet: { id: "s" } }, zones: ["1", "2", "3"] },
+        ],
+      },
+    },
+    {
+      frontendIPConfigurations: [{ name: "api", subnet: { id: "s" }, zones: ["1", "2", "3"] }],
+    },
+  ],
 ])("keeps %s", async (_what, type, props, shown, expected) => {
   expect(await sent(type, props, shown)).toEqual(expected);
 });

@@ -1,7 +1,7 @@
 import { refuse } from "../../azure-error";
 import { keyOf } from "../../resources/ids";
 import { View } from "../../resources/resource";
-import { checkZones, checkZonesUnchanged } from "../../subscription/regions";
+import { checkZones, checkZonesUnchanged, regions } from "../../subscription/regions";
 import { SubResource, Ref } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 import { assignAddress } from "./virtual-network";
@@ -70,7 +70,11 @@ export function completeFrontend(
   checkZones(zones, balancer.location, from);
   if (before) checkZonesUnchanged(from, before.zones ?? [], zones);
   const address = assignAddress(frontend, before, subnet, from, view);
-  return { ...frontend, subnet: { id: subnet }, ...address };
+  return {
+    ...frontend,
+    ...{ subnet: { id: subnet }, ...address },
+    ...(zones.length > 1 && { zones: [...regions[balancer.location]!] }),
+  };
 }
 
 export type Probe = SubResource & {

@@ -508,6 +508,12 @@ itAnswers("nic", [
     within(["1"]),
   ],
   [
+    "an internal frontend of two zones again",
+    "ResourceAvailabilityZonesCannotBeModified",
+    within(["1", "2"]),
+    within(["1", "2"]),
+  ],
+  [
     "the end of the subnet of an internal frontend",
     "InUse.*internal/frontendIPConfigurations/api",
     within(["1"]),
