@@ -3,6 +3,9 @@ import { Address4 } from "ip-address";
 import { isPrivate } from "../settings/rules/ranges";
 import { addressesOf, isIn, type Part, partOf, type Span } from "./spans";
 
+/** From where Azure's balancers probe, and where its DNS answers. */
+export const azuresAddress = "168.63.129.16";
+
 /** A rule as Azure shows it: each list beside its singular form. */
 export interface SecurityRule {
   readonly name: string;
@@ -85,10 +88,10 @@ const opensPart = (
   network: readonly Span[],
 ): boolean =>
   rules.some((rule) => {
-    const { direction, priority, ...given } = rule.properties;
+    const { direction, priority } = rule.properties;
     if (!isAllowing(rule) || !isSame(direction, flow.direction)) return false;
     if (priority >= stopping.properties.priority) return false;
-    return listOf(given.destinationAddressPrefix, given.destinationAddressPrefixes)
+    return endsOf(rule)[1]
       .filter((to) =>
         isRange(to) ? !isRange(flow.to) && !isPrivate(to) : !isSame(to, "VirtualNetwork"),
       )
@@ -97,10 +100,19 @@ const opensPart = (
 
 const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
 
-const isAllowing = ({ properties }: SecurityRule): boolean => isSame(properties.access, "Allow");
+export const isAllowing = ({ properties }: SecurityRule): boolean =>
+  isSame(properties.access, "Allow");
 
 const listOf = (one: string | undefined, many: readonly string[] = []): readonly string[] =>
   one === undefined || one === "" ? many : [one, ...many];
+
+/** The addresses and tags of a rule's source, and those of its destination. */
+export const endsOf = ({
+  properties,
+}: SecurityRule): [sources: readonly string[], destinations: readonly string[]] => [
+  listOf(properties.sourceAddressPrefix, properties.sourceAddressPrefixes),
+  listOf(properties.destinationAddressPrefix, properties.destinationAddressPrefixes),
+];
 
 /** How much of a flow a rule matches. */
 function matchOf(
@@ -112,11 +124,12 @@ function matchOf(
   if (rule.protocol !== "*" && !isSame(rule.protocol, protocol)) return "none";
   const ports = listOf(rule.destinationPortRange, rule.destinationPortRanges);
   const sourcePorts = listOf(rule.sourcePortRange, rule.sourcePortRanges);
-  const match = (end: string, one: string | undefined, many: readonly string[] | undefined) =>
-    endMatch(end, listOf(one, many), { network, isAllowed: isAllowing(given) });
+  const [sources, destinations] = endsOf(given);
+  const match = (end: string, ofRule: readonly string[]) =>
+    endMatch(end, ofRule, { network, isAllowed: isAllowing(given) });
   const parts = [
-    match(from, rule.sourceAddressPrefix, rule.sourceAddressPrefixes),
-    match(to, rule.destinationAddressPrefix, rule.destinationAddressPrefixes),
+    match(from, sources),
+    match(to, destinations),
     partOf([port, lastPort], ports.map(portsOf)),
     sourcePorts.includes("*") || sourcePorts.includes("0-65535") ? "all" : "some",
   ] as const;
@@ -148,7 +161,7 @@ function endMatch(end: string, given: readonly string[], known: Known): Part {
   ]);
 }
 
-const isRange = (text: string): boolean => Address4.isValid(text);
+export const isRange = (text: string): boolean => Address4.isValid(text);
 
 /**
  * Other tags stand for services of Azure, at addresses that mayPass leaves open. A range is no part of the internet
@@ -156,6 +169,8 @@ const isRange = (text: string): boolean => Address4.isValid(text);
  */
 function partIn(end: string, given: string, { network, isAllowed }: Known): Part {
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
+  if (isSame(end, "AzureLoadBalancer") && isRange(given))
+    return isIn(addressesOf(azuresAddress), addressesOf(given)) ? "all" : "none";
   if (!isRange(end) || isRange(given)) return "none";
   const span = addressesOf(end);
   const isInNetwork = network.some((one) => isIn(span, one));

@@ -146,6 +146,7 @@ export function decide(observed: Observed): Decision {
     addresses: machines.map(({ address }) => address).concat(observed.apiAddress ?? []),
     hasBalancer: hasBalancer(azure.shown, settings.clusterName),
     areAddressesUnknown: observed.areAddressesUnknown,
+    exists,
     subscriptionId,
   });
   const refused = observed.addedIdentities.map(({ machines: names, problem }) => ({

@@ -1,7 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { apiPort } from "../api-server";
-import type { Flow } from "../azure/security-rules";
+import { azuresAddress, type Flow } from "../azure/security-rules";
 import { machineMirror } from "../settings/sources";
 import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
@@ -56,7 +56,7 @@ export function neededFlows(
   ): NeededFlow => ({
     ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to, port, why },
   });
-  const areTheirs = dnsServers.every((one) => Address4.isValid(one) && one !== azuresDns);
+  const areTheirs = dnsServers.every((one) => Address4.isValid(one) && one !== azuresAddress);
   return [
     ...flowsAmong(settings).flatMap(([protocol, port, why]) =>
       (["Inbound", "Outbound"] as const).map((direction): NeededFlow => ({
@@ -109,7 +109,6 @@ export function neededFlows(
 }
 
 /** Not stopped by rules, but for those that name AzurePlatformDNS. */
-const azuresDns = "168.63.129.16";
 
 interface Server {
   readonly host: string;

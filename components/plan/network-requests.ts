@@ -24,7 +24,14 @@ import {
   routesAround,
   routesTo,
 } from "../azure/routes";
-import { mayPass, type SecurityRule, stoppedBy } from "../azure/security-rules";
+import {
+  endsOf,
+  isAllowing,
+  isRange,
+  mayPass,
+  type SecurityRule,
+  stoppedBy,
+} from "../azure/security-rules";
 import { addressesOf, isIn, type Span } from "../azure/spans";
 import { type NeededFlow, neededFlows } from "./needed-flows";
 import { hostsOf } from "./own-routes";
@@ -53,13 +60,15 @@ interface Asked {
   readonly hasArm: boolean;
   /** Whether a private API has its balancer. */
   readonly hasBalancer: boolean;
+  /** Whether there is a cluster already. */
+  readonly exists: boolean;
   /** Whether the login may not ask which addresses are free. */
   readonly areAddressesUnknown?: boolean;
   /** The cluster's. */
   readonly subscriptionId: string;
 }
 
-/** Addresses that a subnet is to have left for internal balancers, each of which takes one. */
+/** Addresses that a new cluster's first subnet is to have left for internal balancers, each of which takes one. */
 const forBalancers = 8;
 
 /** Why a cluster cannot be in the subnets of others that the settings name. */
@@ -228,7 +237,7 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...elsewhere,
     ...unreadableOf(network, asks),
     ...rightsIn(settings, network, subnets),
-    ...overlaps(settings, network),
+    ...overlaps(settings, network, asks),
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network),
@@ -316,13 +325,21 @@ function rightsIn(
   ];
 }
 
-function overlaps({ podCidr, serviceCidr }: Settings, { id, ranges }: ExistingNetwork): Request[] {
+/** A network may get another peering at any time, and a living cluster keeps its ranges. */
+function overlaps(
+  { podCidr, serviceCidr }: Settings,
+  { id, ranges }: ExistingNetwork,
+  { exists }: Asked,
+): Request[] {
   return Object.entries({ podCidr, serviceCidr }).flatMap(([key, value]) => {
     const other = ranges.find((range) => overlap(range, value));
     if (other === undefined) return [];
     return {
       is: `${key} is ${value}, expected a range apart from ${other}, which the network ${nameOf(id)} has or is peered with`,
       fix: `pulumi config set ${key} RANGE`,
+      warning: exists
+        ? "pods reach nothing of that range outside the cluster. A living cluster keeps its own: ask the owners of the network for another range there"
+        : undefined,
     };
   });
 }
@@ -423,21 +440,24 @@ function waysWithin(
   });
 }
 
-/** The frontend of a private API is in the first subnet. */
+/** The frontend of a private API is in the first subnet, and so are those of Services that name no other. */
 function roomIn(
   settings: Settings,
   { id, name, free }: ExistingSubnet,
-  { created, hasBalancer }: Asked,
+  { created, hasBalancer, exists }: Asked,
 ): Request[] {
   const { apiAccess, nodeSubnets } = settings;
   const machines = created.filter(({ zone }) => keyOf(subnetIdOf(settings, zone)) === keyOf(id));
-  const isApis = apiAccess === "private" && !hasBalancer && keyOf(nodeSubnets[0]!) === keyOf(id);
-  const parts = [
-    ...(machines.length === 0 ? [] : [`${machines.length} for machines`]),
-    ...(isApis ? ["1 for the API"] : []),
-  ];
-  const needed = machines.length + (isApis ? 1 : 0) + forBalancers;
-  if (parts.length === 0) return [];
+  const isFirst = keyOf(nodeSubnets[0]!) === keyOf(id);
+  const isApis = apiAccess === "private" && !hasBalancer && isFirst;
+  if (machines.length === 0 && !isApis) return [];
+  const counts = [
+    [machines.length, "for machines"],
+    [isApis ? 1 : 0, "for the API"],
+    [isFirst && !exists ? forBalancers : 0, "for internal balancers"],
+  ] as const;
+  const needed = counts.reduce((sum, [count]) => sum + count, 0);
+  const parts = counts.filter(([count]) => count > 0).map(([count, use]) => `${count} ${use}`);
   if (free === undefined) {
     return [
       {
@@ -449,7 +469,7 @@ function roomIn(
   if (free >= needed) return [];
   return [
     {
-      is: `the subnet ${name} has ${free} free addresses, and this change needs ${listed([...parts, `${forBalancers} for internal balancers`])}`,
+      is: `the subnet ${name} has ${free} free addresses, and this change needs ${listed(parts)}`,
       ask: `a subnet with ${needed} free addresses, in place of ${name}`,
     },
   ];
@@ -462,12 +482,35 @@ const routedRanges = ({ routes }: ExistingNetwork): string[] =>
     .filter((route) => isRanged(route) && !isDefault(route))
     .map(prefixOf);
 
+/**
+ * Whether a rule denies packets of single addresses alone that are in the machines' subnets and not the cluster's own. Azure's cloud
+ * provider makes such rules for the frontends of internal Services (azure-deny-all-except-load-balancer-source-ranges).
+ */
+const isAboutNeighbours = (
+  rule: SecurityRule,
+  nodes: readonly string[],
+  own: readonly string[],
+): boolean =>
+  !isAllowing(rule) &&
+  endsOf(rule).some(
+    (end) =>
+      end.length > 0 &&
+      end.every((one) => {
+        if (!isRange(one) || new Address4(one).subnetMask < 32) return false;
+        const address = addressesOf(one);
+        return (
+          nodes.some((range) => isIn(address, addressesOf(range))) &&
+          !own.some((other) => isIn(address, addressesOf(other)))
+        );
+      }),
+  );
+
 /** Azure's cloud provider knows one security group, to which it adds the rules of Services. Each stops packets at its own subnets. */
 function groupsOf(
   settings: Settings,
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
-  { hasArm }: Asked,
+  { hasArm, addresses }: Asked,
 ): Request[] {
   const groups = new Map(
     subnets.flatMap(({ securityGroup: id }) => (id === undefined ? [] : [[keyOf(id), id]])),
@@ -478,6 +521,7 @@ function groupsOf(
   const egress = [...network.egress.values()].flatMap(({ ranges }) => ranges);
   const known = [...network.ranges, ...routedRanges(network)].map(addressesOf);
   const flows = neededFlows(settings, nodes, egress, network.dnsServers);
+  const own = [...addresses, ...network.dnsServers];
   return [
     ...(bare.length === 0
       ? []
@@ -503,7 +547,7 @@ function groupsOf(
         stoppedFlow(
           { ...flow, [flow.direction === "Inbound" ? "to" : "from"]: guarded },
           nameOf(id),
-          network.rules.get(key) ?? [],
+          (network.rules.get(key) ?? []).filter((rule) => !isAboutNeighbours(rule, nodes, own)),
           known,
           flow.to.includes("Internet")
             ? `rules before it have to let machines out to ${hostsOf(settings, hasArm)}. docs/firewall.md has every host`

@@ -81,7 +81,7 @@ const addresses = ["10.1.1.254", "10.1.2.126"];
 
 const none = {
   ...{ network: undefined, created, addresses, hasArm: false },
-  ...{ hasBalancer: false, subscriptionId },
+  ...{ hasBalancer: false, exists: false, subscriptionId },
 };
 
 const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<Settings> = {}) =>
@@ -578,6 +578,71 @@ describe("rules that let machines out to a part of the internet alone", () => {
   });
 });
 
+it("leaves rules that deny single addresses of others in the machines' subnets alone, as of a Service's frontend", () => {
+  const denying = (destinationAddressPrefix: string, destinationAddressPrefixes?: string[]) =>
+    rule("k8s-azure-lb_deny-all_IPv4", {
+      ...{ destinationAddressPrefix, destinationAddressPrefixes },
+      ...{ access: "Deny", priority: 4095 },
+    });
+  const others = ["10.1.1.4", "10.1.2.5/32"];
+  const source = { sourceAddressPrefix: "10.1.1.4", access: "Deny", priority: 100 };
+
+  expect(withRules(denying("10.1.1.4"), denying("", others), rule("vm", source))).toEqual([]);
+  for (const closed of ["10.1.1.254", "10.1.1.4/31", "10.1.1.0/24", "*"]) {
+    expect(withRules(denying(closed))).not.toEqual([]);
+  }
+  expect(withRules(denying("", [...others, "10.1.2.126"]))).not.toEqual([]);
+  const ofDns = {
+    dnsServers: ["10.1.1.4"],
+    rules: new Map([[guard, [denying("10.1.1.4"), ...rules]]]),
+  };
+  const out = rule("dns", { ...denying("10.1.1.4").properties, direction: "Outbound" });
+  expect(problemsOf(ofDns)).not.toEqual([]);
+  expect(problemsOf({ ...ofDns, rules: new Map([[guard, [out, ...rules]]]) })).toEqual(
+    expect.arrayContaining([expect.stringMatching(/UDP 53/)]),
+  );
+});
+
+it("takes the address from where Azure probes for its balancers' tag", () => {
+  const baseline = (sourceAddressPrefix: string) =>
+    withRules(
+      rule("probes", { sourceAddressPrefix, priority: 100 }),
+      rule("own", {
+        sourceAddressPrefixes: ["10.0.0.0/8", "203.0.113.0/24", "20.0.0.1/32"],
+        sourceAddressPrefix: "",
+        priority: 101,
+      }),
+      rule("closed", { access: "Deny", priority: 102 }),
+    );
+
+  expect(baseline("168.63.129.16/32")).toEqual([]);
+  expect(baseline("168.63.129.17/32")).toEqual([
+    expect.stringMatching(/TCP 6443 from AzureLoadBalancer .*probes/),
+    expect.stringMatching(/TCP 30000-32767 from AzureLoadBalancer .*probe/),
+  ]);
+});
+
+it("keeps addresses for internal balancers in a new cluster's first subnet alone", () => {
+  const free = (a: number, b: number, exists: boolean) =>
+    networkProblems(settings, {
+      ...{ ...none, exists },
+      network: {
+        ...network,
+        subnets: new Map(
+          [...network.subnets].map(([key, one], at) => [key, { ...one, free: at === 0 ? a : b }]),
+        ),
+      },
+    }).problems;
+
+  expect(free(9, 2, false)).toEqual([]);
+  expect(free(8, 1, false)).toEqual([
+    expect.stringMatching(/subnet a has 8 free .* 1 for machines and 8 for internal balancers:/),
+    expect.stringMatching(/subnet b has 1 free addresses, and this change needs 2 for machines:/),
+  ]);
+  expect(free(1, 2, true)).toEqual([]);
+  expect(free(0, 1, true)).toHaveLength(2);
+});
+
 it("names each rule that stops a flow, and the ends that it stops", () => {
   const closing = (name: string, destinationAddressPrefix: string) =>
     rule(name, {
@@ -666,6 +731,21 @@ it("wants pods and Services apart from the network, and from those it is peered 
       /podCidr is 10\.244\.0\.0\/16, expected .* apart from 10\.244\.128\.0\/20/,
     ),
   ]);
+});
+
+it("warns of a peering that a living cluster's pods overlap with, where machines are made, and stops no update", () => {
+  const ranges = [...network.ranges, "10.244.128.0/20"];
+  const living = { ...none, exists: true, network: { ...network, ranges } };
+
+  expect(networkProblems(settings, living)).toEqual({
+    ...{ problems: [], letter: [] },
+    warnings: [
+      expect.stringMatching(
+        /^podCidr is .* apart from 10\.244\.128\.0\/20, .*: pods reach nothing of that range/,
+      ),
+    ],
+  });
+  expect(networkProblems(settings, { ...living, created: [] }).warnings).toEqual([]);
 });
 
 it.each([
@@ -809,7 +889,7 @@ it("asks for the rights to see what is free, once in the text", () => {
     expect.stringMatching(
       /how many addresses of the subnet a are free .* needs 9: ask for the role Reader/,
     ),
-    expect.stringMatching(/how many addresses of the subnet b are free .* needs 10: /),
+    expect.stringMatching(/how many addresses of the subnet b are free .* needs 2: /),
   ]);
   expect(letter.join().match(/^ *\d+\. .*Reader on spoke/gm)).toHaveLength(1);
   expect(
