@@ -19,6 +19,7 @@ export const plannedMachine = (
   customData: plan.customData,
   retained: plan.retained.has(machine.name),
   current: plan.azure.machines.get(machine.name),
+  exists: plan.initialization.exists,
   deallocates: plan.deallocated.has(machine.name),
   starts: plan.started.has(machine.name),
   stepRefusal: plan.stepRefusals.get(machine.name),

@@ -10,7 +10,7 @@ import { knownOutput } from "../azure/shown";
 import { type Hardware, osDiskProperties, spotProperties } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
 import { MachineState, tag } from "../azure/state";
-import { fixedTexts, ignoredOnExisting, MachineRecord, replacedOnChange } from "./generation";
+import { ignoredOnExisting, MachineRecord } from "./generation";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
@@ -33,6 +33,8 @@ export interface MachineArgs {
   readonly retained: boolean;
   /** The machine as Azure has it. */
   readonly current: MachineState | undefined;
+  /** Whether there is a cluster already. */
+  readonly exists: boolean;
   /** Whether Azure gives it its size only while it is deallocated. */
   readonly deallocates: boolean;
   /** Whether it is off, or will be, and is to run again. */
@@ -124,7 +126,7 @@ export class Machine extends pulumi.ComponentResource {
       { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
-    this.drainBeforeResize = new DrainBeforeResize(this.member, args.current, {
+    this.drainBeforeResize = new DrainBeforeResize(this.member, args.current, args.exists, {
       ...child,
       deletedWith: args.endsWith,
       dependsOn: [...args.after],
@@ -169,9 +171,8 @@ export class Machine extends pulumi.ComponentResource {
         ...child,
         dependsOn: [...args.after, this.drainBeforeResize],
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
-        replaceOnChanges: [...replacedOnChange],
-        // Kept in Pulumi's state and not in a tag, which anyone with access may remove.
-        replacementTrigger: [args.initialization, args.record.createdAt, ...fixedTexts(plan)],
+        // The plan orders anew what it replaces.
+        replacementTrigger: args.record.createdAt,
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },

@@ -41,15 +41,18 @@ export class DrainBeforeResize extends pulumi.CustomResource {
      * What Azure shows, if it has the machine. Pulumi's state may have a drain whose VM was left out, and
      * not its restart.
      */
-    now: Pick<MachineState, "size" | "drained" | "power"> | undefined,
+    now: Pick<MachineState, "size" | "drained" | "power" | "bootstrap"> | undefined,
+    /** Whether there is a cluster that it could be a member of. */
+    exists: boolean,
     opts: pulumi.CustomResourceOptions,
   ) {
     const resizes = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
     const props = {
       ...args,
       resizes,
-      // Nothing is left on it to be evicted, and an only control plane takes the API with it.
-      isEmpty: resizes && isOff(now!) ? true : undefined,
+      // Nothing is on it to be evicted, and an only control plane takes the API with it.
+      isEmpty:
+        resizes && (isOff(now!) || !exists || now!.bootstrap === undefined) ? true : undefined,
       drained: undefined,
       __provider: providedBy("drainBeforeResize"),
     };

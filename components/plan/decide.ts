@@ -272,15 +272,14 @@ function recordsOf(
       const { name } = one.plan;
       const machine = azure.machines.get(name);
       const before = current?.machines[name];
-      // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
-      const isThere = machine !== undefined && !hasLeft(machine);
+      const isRetained = retained.includes(one.plan);
       const record: MachineRecord = {
         generation: one.generation,
         replacementInputs: one.replacementInputs,
-        createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
+        createdAt: (isRetained ? (machine?.createdAt ?? before?.createdAt) : undefined) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        bootstrapRequestedAt: retained.includes(one.plan)
+        bootstrapRequestedAt: isRetained
           ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
           : now,
       };

@@ -143,8 +143,7 @@ function uncheckedProblems({ settings, changes }: GateArgs): string[] {
 
 /**
  * Control planes that exist or have existed; those that this update adds are no members yet, and neither
- * are those that an earlier one has made and did not come to. Before an update has ended well, nobody
- * knows which these are.
+ * are those that an earlier one has made and did not come to.
  */
 function controlPlanesOf({
   initialization,
@@ -154,8 +153,7 @@ function controlPlanesOf({
 }: GateArgs): MachinePlan[] {
   const isOfThis = (name: string): boolean => {
     const machine = azure.machines.get(name);
-    if (machine === undefined || !isMemberOf(initialization.id, machine)) return false;
-    return previous === undefined || machine.bootstrap !== undefined;
+    return machine?.bootstrap !== undefined && isMemberOf(initialization.id, machine);
   };
   return controlPlanes.filter(
     ({ name }) => isOfThis(name) || previous?.machines[name] !== undefined,

@@ -227,7 +227,8 @@ export function machineChanges(
     ...wanted.flatMap((one): MachineChange[] => {
       const { plan } = one;
       const machine = machines.get(plan.name);
-      if (machine === undefined) return [];
+      const wasMember = previous?.machines[plan.name] !== undefined;
+      if (machine === undefined || (machine.bootstrap === undefined && !wasMember)) return [];
       if (isReplaced(machine, previous?.machines[plan.name], id, one)) {
         const reasons = replacementReasons(machine, previous?.machines[plan.name], one);
         return [{ machine: plan.name, action: "replace", reasons }];

@@ -150,10 +150,13 @@ describe("a cluster of which machines are off", () => {
     `PUT ${name}/bootstrap`,
   ];
 
-  it("has none of them started by an update that needs none of them", async () => {
+  it("has none of them started or replaced by an update that needs none of them, after a refresh too", async () => {
     await power("deallocate", "workers-2");
 
-    const requests = await written(async () => unchanged(await cloud.stack.up("--skip-preview")));
+    const requests = await written(async () => {
+      unchanged(await cloud.stack.up("--skip-preview"));
+      succeeded(await cloud.stack.up("--skip-preview", "--refresh"));
+    });
 
     expect(requests).toEqual([]);
     expect(await ready()).toEqual(["cp-1", "workers-1"]);

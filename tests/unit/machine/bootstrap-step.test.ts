@@ -89,6 +89,7 @@ describe("bootstrap step", () => {
           drained: drainedBefore,
           bootstrap: { state: "Succeeded", script: ran },
         },
+        exists: true,
         deallocates,
         starts,
         stepRefusal,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
+import type { MachineState } from "../../../components/azure/state";
 import * as leaving from "../../../components/cluster/leave";
 import { DrainBeforeResize } from "../../../components/machine/membership";
 import { switchPower } from "../../../components/machine/power";
@@ -42,6 +43,9 @@ describe("membership", () => {
     resourceGroup = built.resourceGroup.own;
   });
 
+  const same: MachineState = { size: "Standard_D2s_v5", bootstrap: { state: "Succeeded" } };
+  const larger: MachineState = { ...same, size: "Standard_D4s_v5" };
+
   it("is there for every machine, knows its VM, and ends with the resource group", () => {
     expect(memberships.map(({ inputs }) => [inputs.machine, inputs.vmId])).toEqual(
       expect.arrayContaining(names.map((name) => [name, `id of ${name}-vm`])),
@@ -60,28 +64,57 @@ describe("membership", () => {
   });
 
   it.each([
-    ["of another size", { size: "Standard_D4s_v5", drained: "before" }, true, undefined],
-    ["of another size, and off", { size: "Standard_D4s_v5", power: "stopped" }, true, undefined],
-    ["of the same, and off", { size: "Standard_D2s_v5", power: "stopped" }, undefined, ""],
-    ["of the same", { size: "STANDARD_D2S_V5", drained: "before" }, undefined, "before"],
-    ["of the same that was never drained", { size: "Standard_D2s_v5" }, undefined, ""],
-    ["that is gone", undefined, undefined, ""],
+    ["of another size", { ...larger, drained: "before" }, true, undefined, undefined],
+    ["of another size, and off", { ...larger, power: "stopped" }, true, undefined, true],
+    [
+      "of another size that has not joined",
+      { ...larger, bootstrap: undefined },
+      true,
+      undefined,
+      true,
+    ],
+    ["of the same, and off", { ...same, power: "stopped" }, undefined, "", undefined],
+    [
+      "of the same",
+      { ...same, size: "STANDARD_D2S_V5", drained: "before" },
+      undefined,
+      "before",
+      undefined,
+    ],
+    ["of the same that was never drained", same, undefined, "", undefined],
+    ["that is gone", undefined, undefined, "", undefined],
   ])(
     "restarts a machine %s, and a preview knows when it was last drained unless it is to be now",
-    async (_, now, isRestarted, lastDrained) => {
+    async (_, now, isRestarted, lastDrained, isEmpty) => {
       const recorder = await Recorder.start({ preview: true });
       const member = { machine: "one", role: "worker", initialization: "1" } as const;
       const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
 
-      const restart = new DrainBeforeResize(args, now, { transformations: [recorder.watch] });
+      const restart = new DrainBeforeResize(args, now, true, {
+        transformations: [recorder.watch],
+      });
 
       const { inputs } = await recorder.only(restartType);
       expect(inputs.resizes).toBe(isRestarted);
-      expect(inputs.isEmpty).toBe(now && "power" in now ? isRestarted : undefined);
+      expect(inputs.isEmpty).toBe(isEmpty);
       const known = await (restart.lastDrained as any).promise(true);
       expect(known).toBe(lastDrained);
     },
   );
+
+  it("drains nothing before there is a cluster", async () => {
+    const recorder = await Recorder.start({ preview: true });
+    const member = { machine: "one", role: "worker", initialization: "1" } as const;
+
+    new DrainBeforeResize({ ...member, size: "Standard_D2s_v5", kubeconfig: "k" }, larger, false, {
+      transformations: [recorder.watch],
+    });
+
+    expect((await recorder.only(restartType)).inputs).toMatchObject({
+      resizes: true,
+      isEmpty: true,
+    });
+  });
 
   it("ends for control planes one after another, from the highest number", async () => {
     const waits = await Promise.all(

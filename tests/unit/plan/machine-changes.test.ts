@@ -15,15 +15,16 @@ const wanted = machinesOf(settings).map((plan) => ({
 const names = wanted.map(({ plan }) => plan.name);
 const [controlPlane = "", first = ""] = names;
 
+const step = { state: "Succeeded", kubernetesVersion: "1.36.4", configuration: "now" };
+
 const well: MachineState = {
+  bootstrap: step,
   size: "Standard_D2s_v5",
   image: "2",
   generation: "now",
   initialization: "1-then",
   createdAt: "then",
 };
-
-const step = { state: "Succeeded", kubernetesVersion: "1.36.4", configuration: "now" };
 
 const remembered = {
   generation: "now",
@@ -62,7 +63,11 @@ it.each<[string, Partial<MachineState> | undefined, string | undefined]>([
     { bootstrap: { ...step, configuration: "x" } },
     "reconfigure",
   ],
-  ["nothing of a member that is as it shall be", { bootstrap: step }, undefined],
+  [
+    "nothing of one that has not joined yet",
+    { bootstrap: undefined, size: "Standard_B2s" },
+    undefined,
+  ],
   ["only the replacement of one that also grows", { generation: "before", size: "x" }, "replace"],
   ["nothing of one that has lost its tags", { generation: undefined }, undefined],
   ["nothing of one of unknown initialization", { initialization: undefined }, undefined],

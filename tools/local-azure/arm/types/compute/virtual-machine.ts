@@ -148,6 +148,15 @@ export const virtualMachine: ResourceType<MachineBody> = {
     }
   },
 
+  // azure-powershell #13213 and arm-template-whatif #359
+  shown(machine) {
+    const { storageProfile } = machine.body;
+    if (powerOf(machine) !== "deallocated" || storageProfile?.osDisk === undefined) return {};
+    const { diskSizeGB: _, managedDisk, ...osDisk } = storageProfile.osDisk;
+    const { storageAccountType: __, ...shownDisk } = managedDisk ?? {};
+    return { storageProfile: { ...storageProfile, osDisk: { ...osDisk, managedDisk: shownDisk } } };
+  },
+
   patched: ({ body }, sent) => {
     const { identity } = sent as MachineBody;
     return identity === undefined ? sent : { ...sent, identity: patchedIdentity(body, identity) };

@@ -433,6 +433,16 @@ itAnswers("nic", [
 
 itShows("extension", [
   [
+    "no size and type of its OS disk while it is deallocated",
+    id,
+    {
+      storageProfile: expect.objectContaining({
+        osDisk: expect.not.objectContaining({ diskSizeGB: expect.anything() }),
+      }),
+    },
+    power(id, "deallocate"),
+  ],
+  [
     "an identity that no later PUT names",
     id,
     { identity },
