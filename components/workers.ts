@@ -15,6 +15,7 @@ import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { plannedMachine } from "./planned-machine";
+import type { MachinePlan } from "./settings/topology";
 
 export interface WorkersArgs {
   readonly resourceGroup: ClusterGroup;
@@ -37,6 +38,7 @@ export interface WorkersArgs {
 /**
  * The worker pools. All machines are made and join side by side, but in a living cluster the
  * existing ones of a pool change one at a time (`maxUnavailable`), after the control plane, each when one before it is a Ready node again.
+ * As many leave at a time when several are removed.
  */
 export class Workers extends pulumi.ComponentResource {
   readonly members: readonly Member[];
@@ -50,18 +52,29 @@ export class Workers extends pulumi.ComponentResource {
     const inCluster = { ...child, provider: args.cluster };
 
     const members: Member[] = [];
-    const stepsOfPool = new Map<string, (readonly pulumi.Resource[])[]>();
-    for (const worker of plan.workers) {
-      const isLiving = plan.initialization.exists && azure.machines.has(worker.name);
+    const pools = new Map<string, readonly Member[]>();
+    const existsAlready = ({ name }: MachinePlan) =>
+      plan.initialization.exists && azure.machines.has(name);
+    // Those that exist come first, so that no change of theirs waits for a join.
+    const workers = [...plan.workers].sort(
+      (a, b) => Number(existsAlready(b)) - Number(existsAlready(a)),
+    );
+    for (const worker of workers) {
+      const isLiving = existsAlready(worker);
       const record = plan.machineRecords.get(worker.name)!;
-      const pool = stepsOfPool.get(worker.pool!) ?? [];
+      const pool = pools.get(worker.pool!) ?? [];
       const { maxUnavailable } = settings.workerPools.find(({ name }) => name === worker.pool)!;
+      // Of these one at a time may be gone.
+      const before = pool.filter((_, index) => (pool.length - index) % maxUnavailable === 0);
       // No kubelet may be newer than an API server, and no more of a pool's machines may change at
       // a time than it can do without.
       const inTurn = plan.initialization.exists
         ? [
             ...controlPlanes.map(({ step }) => step),
-            ...((isLiving && pool.at(-maxUnavailable)) || []),
+            ...(isLiving ? before.slice(-1) : []).flatMap(({ step, membership }) => [
+              step,
+              membership,
+            ]),
           ]
         : [];
       const machine = new Machine(
@@ -97,9 +110,14 @@ export class Workers extends pulumi.ComponentResource {
       const { step, membership } = machine.bootstrap({
         script,
         after: [nodeAddOns, network, ...resources, ...inTurn],
+        // The engine deletes by the dependencies in the state, and of these by direct ones alone: a
+        // machine between two that go may stay.
+        outlives: before.map((one) => one.membership),
       });
-      members.push({ machine, step, membership });
-      if (isLiving) stepsOfPool.set(worker.pool!, [...pool, [step, membership]]);
+      const member = { machine, step, membership };
+      members.push(member);
+      // Nothing waits for a machine that Azure may have no capacity for.
+      if (!machine.isSpare) pools.set(worker.pool!, [...pool, member]);
 
       const joined = azure.machines.get(worker.name)?.bootstrap?.state === "Succeeded";
       // A kubelet may not give itself every label, and labels change on a living node. It is there

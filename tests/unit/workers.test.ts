@@ -75,6 +75,84 @@ it("changes as many workers of a pool at a time as it can do without, and each a
   );
 });
 
+describe("workers that are removed together", () => {
+  /** By worker whose memberships its own ends before. */
+  async function order({ recorder }: Built) {
+    const short = (name: string) => name.replace(/^zoned-test-(.*)-membership$/, "$1");
+    const memberships = await recorder.of("pulumi-nodejs:dynamic/zoned:Membership");
+    const entries = memberships.map(async (one) => [
+      short(one.name),
+      (await awaitedBy(one)).filter((name) => name.endsWith("-membership")).map(short),
+    ]);
+    return without(Object.fromEntries(await Promise.all(entries)), "cp-");
+  }
+  const five = { ...pool, name: "web", count: 5 };
+
+  it.each([
+    [
+      1,
+      {
+        "web-1": [],
+        "web-2": ["web-1"],
+        "web-3": ["web-1", "web-2"],
+        "web-4": ["web-1", "web-2", "web-3"],
+        "web-5": ["web-1", "web-2", "web-3", "web-4"],
+      },
+    ],
+    [
+      2,
+      {
+        ...{ "web-1": [], "web-2": [], "web-3": ["web-1"], "web-4": ["web-2"] },
+        "web-5": ["web-1", "web-3"],
+      },
+    ],
+    [5, { "web-1": [], "web-2": [], "web-3": [], "web-4": [], "web-5": [] }],
+  ])(
+    "leave %d at a time, also those that one update has made",
+    async (maxUnavailable, expected) => {
+      const workerPools = [{ ...five, maxUnavailable }];
+
+      expect(await order(await build({ settings: { ...settings, workerPools } }))).toEqual(
+        expected,
+      );
+    },
+  );
+
+  it("leave by pools", async () => {
+    expect(await order(firstUp)).toEqual({
+      ...{ "web-1": [], "web-2": ["web-1"], "db-1": [], "db-2": ["db-1"] },
+    });
+  });
+
+  it("leave with those that were made anew between them, and none that is living waits for a join of these", async () => {
+    const built = await build({
+      settings: { ...settings, workerPools: [{ ...five, count: 4 }] },
+      initialization: existing,
+      existing: ["cp-1", "web-1", "web-3", "web-4"].map((name) => `zoned-test-${name}`),
+    });
+
+    expect(await order(built)).toEqual({
+      ...{ "web-1": [], "web-3": ["web-1"], "web-4": ["web-1", "web-3"] },
+      "web-2": ["web-1", "web-3", "web-4"],
+    });
+    expect(without(await waits(built.recorder, vmType), "cp-")).toEqual({
+      ...{ "web-1": ["cp-1"], "web-3": ["cp-1", "web-1"], "web-4": ["cp-1", "web-3"] },
+      "web-2": [],
+    });
+  });
+
+  it("leave without a word to new spot machines, which may never be there", async () => {
+    const spot = { evictionPolicy: "Delete" as const };
+    const built = await build({
+      settings: { ...settings, workerPools: [{ ...five, count: 3, spot }] },
+      initialization: existing,
+      existing: ["cp-1", "web-3"].map((name) => `zoned-test-${name}`),
+    });
+
+    expect(await order(built)).toEqual({ "web-3": [], "web-1": ["web-3"], "web-2": ["web-3"] });
+  });
+});
+
 it("stays the same machine where the cluster is restored, for which control planes are made anew", async () => {
   const initialization = { ...existing, id: "1-then-later" };
   const { recorder } = await build({ initialization, existing: all });
