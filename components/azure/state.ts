@@ -145,12 +145,15 @@ export async function getAzureState(
     { "api-version": "2024-03-01" },
     { location: "", properties: { provisioningState: "" } },
   );
-  const [found, machines, others] = await Promise.all([
+  const questions = [
     asked,
     machinesIn(arm, group),
     // Without a group there is nothing to ask for, and perhaps no provider that is registered.
     asked.then((one) => (one === undefined ? [] : getShown(arm, group, settings))),
-  ]);
+  ] as const;
+  // Promise.all rejects with the first refusal, and leaves the others asking.
+  await Promise.allSettled(questions);
+  const [found, machines, others] = await Promise.all(questions);
   const shown: Shown = new Map([
     ...(found === undefined
       ? []

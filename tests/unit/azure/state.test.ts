@@ -401,6 +401,13 @@ it.each`
   expect(times(path)).toBe(asked);
 });
 
+it("has nothing left to ask when it says why it fails", async () => {
+  const refused = ask({ [vms]: [error(404, "SubscriptionNotFound")] });
+
+  await expect(refused).rejects.toThrow("404");
+  for (const path of Object.values(networkTypes)) expect(times(networkOf(path))).toBe(1);
+});
+
 describe("an output that Azure fills in", () => {
   class Made extends pulumi.CustomResource {
     declare readonly vmId: pulumi.Output<string>;
