@@ -30,7 +30,9 @@ export = async () => {
   const shared = { resourceGroup, roles, ...plan };
   const network = new Network("network", shared);
   const api = new ApiBalancer("api", { ...shared, network });
-  const certificates = new Certificates("pki", plan.spec);
+  // In a destroy without a preview, the engine keeps what is protected, and goes on with all that this
+  // does not depend on. Keys are in its state and nowhere else.
+  const certificates = new Certificates("pki", plan.spec, { protect: settings.protect });
   const identity = new Identity("identity", shared);
   const kubeletIdentity = new KubeletIdentity("kubelets", shared);
 

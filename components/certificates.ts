@@ -56,12 +56,14 @@ export class Certificates extends pulumi.ComponentResource {
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("zoned:index:Certificates", name, {}, opts);
-    const child = { parent: this };
+    // Pulumi replaces nothing that is protected, and certificates are renewed.
+    const child = { parent: this, protect: false };
 
-    const privateKey = (what: string) =>
-      new tls.PrivateKey(`${name}-${what}-key`, privateKeyArgs, child);
-    const pair = (what: string, commonName: string): KeyPair => {
-      const key = privateKey(what).privateKeyPem;
+    /** Protected as this component, but for one that signs no more: that goes by a later update. */
+    const privateKey = (what: string, isUsed = true) =>
+      new tls.PrivateKey(`${name}-${what}-key`, privateKeyArgs, isUsed ? { parent: this } : child);
+    const pair = (what: string, commonName: string, signs: boolean): KeyPair => {
+      const key = privateKey(what, signs).privateKeyPem;
       const { certPem } = new tls.SelfSignedCert(
         `${name}-${what}`,
         {
@@ -78,10 +80,10 @@ export class Certificates extends pulumi.ComponentResource {
       return { cert: certPem, key };
     };
     const authority = (what: string, commonName: string): CertificateAuthority => {
-      const [signing, ...others] = cas.keys.map((number) =>
+      const [signing, ...others] = cas.keys.map((number, index) =>
         number === 1
-          ? pair(what, commonName)
-          : pair(`${what}-${number}`, `${commonName}-${number}`),
+          ? pair(what, commonName, index === 0)
+          : pair(`${what}-${number}`, `${commonName}-${number}`, index === 0),
       ) as [KeyPair, ...KeyPair[]];
       const certificates = pulumi.all([signing.cert, ...others.map(({ cert }) => cert)]);
       return { ...signing, trusted: certificates.apply((texts) => texts.join("\n")) };
@@ -91,8 +93,8 @@ export class Certificates extends pulumi.ComponentResource {
     this.frontProxy = authority("front-proxy-ca", "front-proxy-ca");
     this.etcd = authority("etcd-ca", "etcd-ca");
 
-    const [signing, ...others] = serviceAccountKeys.keys.map((number) =>
-      privateKey(number === 1 ? "service-account" : `service-account-${number}`),
+    const [signing, ...others] = serviceAccountKeys.keys.map((number, index) =>
+      privateKey(number === 1 ? "service-account" : `service-account-${number}`, index === 0),
     ) as [tls.PrivateKey, ...tls.PrivateKey[]];
     const publicKeys = pulumi.all([signing, ...others].map(({ publicKeyPem }) => publicKeyPem));
     this.serviceAccount = {

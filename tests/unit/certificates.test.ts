@@ -7,7 +7,7 @@ const selfSigned = "tls:index/selfSignedCert:SelfSignedCert";
 const request = "tls:index/certRequest:CertRequest";
 const locallySigned = "tls:index/locallySignedCert:LocallySignedCert";
 
-const build = async (change: Partial<typeof firstKeys> = {}) => {
+const build = async (change: Partial<typeof firstKeys> = {}, protect?: boolean) => {
   const recorder = await Recorder.start({
     filledIn: {
       [privateKey]: ({ name }) => ({
@@ -22,7 +22,7 @@ const build = async (change: Partial<typeof firstKeys> = {}) => {
   const certificates = new Certificates(
     "pki",
     { ...firstKeys, ...change },
-    { transformations: [recorder.watch] },
+    { transformations: [recorder.watch], protect },
   );
   return { recorder, certificates };
 };
@@ -63,6 +63,25 @@ it("keeps the CAs that there are beside others, trusts all of them, and signs wi
     ...["kubernetes", "kubernetes-2"],
   ]);
   expect((await recorder.only(locallySigned)).inputs.caCertPem).toBe("cert pki-cluster-ca-2");
+});
+
+it("protects every key, if anything, but one that signs no more, which a later update takes away", async () => {
+  const changing = { keys: [2, 1], rewritten: true, past: [] };
+  const keptBy = async (...args: Parameters<typeof build>) => {
+    const all = await (await build(...args)).recorder.all();
+    const kept = all.filter(({ resource }) => (resource as any).__protect);
+    return kept.map(({ name }) => name.replace(/^pki-(.*)-key$/, "$1")).sort();
+  };
+
+  expect(await keptBy({}, true)).toEqual([
+    ...["admin", "cluster-ca", "etcd-ca", "front-proxy-ca"],
+    ...["join", "pki", "secrets", "service-account"],
+  ]);
+  expect(await keptBy({ cas: changing, serviceAccountKeys: changing }, true)).toEqual([
+    ...["admin", "cluster-ca-2", "etcd-ca-2", "front-proxy-ca-2"],
+    ...["join", "pki", "secrets", "service-account-2"],
+  ]);
+  expect(await keptBy({}, false)).toEqual([]);
 });
 
 it("renews no authority by itself, since a new one reaches every machine and every kubeconfig", async () => {

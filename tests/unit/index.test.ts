@@ -48,10 +48,10 @@ it("says the region of everything that has one, else a stack's azure-native:loca
   }
 });
 
-it("protects the resource group as the settings say, marks whose it is, and deletes it before the roles", async () => {
+it("protects the resource group and the keys as the settings say, marks whose it is, and deletes it before the roles", async () => {
   const group = named("cluster");
 
-  expect(group.opts.protect).toBe(true);
+  expect([group.opts.protect, named("pki").opts.protect]).toEqual([true, true]);
   expect(group.inputs["tags"]).toEqual({ "zoned-stack": "organization/zoned/test" });
   expect(await awaitedBy(group)).toEqual(["identity"]);
 });
