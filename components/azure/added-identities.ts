@@ -31,8 +31,8 @@ export async function getAddedIdentities(
   const checked = [settings.identityId, settings.kubeletIdentityId].map(keyOf);
   const having = new Map<string, { readonly id: string; readonly machines: string[] }>();
   for (const name of machines.keys()) {
-    const vm = shown.get(shownAs("azure-native:compute:VirtualMachine", name));
-    for (const id of identitiesOfOthers(vm?.["identity"], settings, previous)) {
+    const vm = shown.get(shownAs("azure-native:compute:VirtualMachine", name)) ?? {};
+    for (const id of identitiesOfOthers(vm, settings, previous)) {
       if (checked.includes(keyOf(id))) continue;
       const one = having.get(keyOf(id)) ?? { id, machines: [] };
       one.machines.push(name);

@@ -1,18 +1,22 @@
 import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
+import { digest } from "../digest";
 import type { Settings } from "../settings/settings";
 import { egressName, groupName, kubeletIdentityName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
 import { tagsOf } from "./stack-tag";
+import { tag } from "./state";
 
 type Properties = Readonly<Record<string, unknown>>;
 
 /**
  * What a property is sent as: what this program gives it, with what Azure shows in it that somebody
  * else wrote. Lists are in Azure's order, in which a refresh writes them into the state too.
+ *
+ * @param tags that Azure shows on the resource
  */
-type Rule = (own: unknown, shown: unknown) => unknown;
+type Rule = (own: unknown, shown: unknown, tags?: unknown) => unknown;
 
 type Rules = Readonly<Record<string, Rule>>;
 
@@ -147,12 +151,16 @@ interface ShownIdentity {
   readonly userAssignedIdentities?: Properties;
 }
 
+/** Existing identities that a machine is given, as a tag: no value of one has room for two ids. */
+export const identitiesTag = (ids: readonly string[]): string =>
+  ids.map((id) => digest(id.toLowerCase())).join(" ");
+
 /**
  * Ids of those that a machine has and this program has not given it: its own bear the cluster's name and lie in its
- * group, and others' are in the outputs.
+ * group, and others' are in the outputs, or in the machine's tag where an update has failed.
  */
 export function identitiesOfOthers(
-  shown: unknown,
+  { identity: shown, tags }: { readonly identity?: unknown; readonly tags?: unknown },
   settings: Pick<Settings, "clusterName" | "resourceGroup">,
   { identityId = "", kubeletIdentityId = "" }: Given = {},
 ): string[] {
@@ -162,19 +170,22 @@ export function identitiesOfOthers(
       `/resourceGroups/${groupName(settings)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${name}`,
   );
   const given = [...own, identityId, kubeletIdentityId].filter((one) => one !== "");
+  const noted = String(((tags ?? {}) as Properties)[tag.identities] ?? "").split(" ");
   const { userAssignedIdentities = {} } = (shown ?? {}) as ShownIdentity;
   return Object.keys(userAssignedIdentities).filter(
-    (id) => !given.some((one) => id.toLowerCase().endsWith(one.toLowerCase())),
+    (id) =>
+      !given.some((one) => id.toLowerCase().endsWith(one.toLowerCase())) &&
+      !noted.includes(identitiesTag([id])),
   );
 }
 
 /** All identities that a machine has. `None` takes away those that this program gave it. */
 const identity =
-  (ofOthers: (shown: unknown) => string[]): Rule =>
-  (wanted, shown) => {
+  (ofOthers: (shown: unknown, tags: unknown) => string[]): Rule =>
+  (wanted, shown, shownTags) => {
     const { type = "", userAssignedIdentities = {} } = (shown ?? {}) as ShownIdentity;
     const mine = wanted as { type: string; userAssignedIdentities?: string[] };
-    const others = ofOthers(shown);
+    const others = ofOthers(shown, shownTags);
     const isSystem = /SystemAssigned/i.test(type);
     if (others.length === 0 && !isSystem) return wanted;
     const wantedIds = mine.userAssignedIdentities ?? [];
@@ -461,7 +472,9 @@ export function additionsTo(
       name: "vmName",
       rules: {
         tags,
-        identity: identity((shown) => identitiesOfOthers(shown, settings, previous)),
+        identity: identity((shown, shownTags) =>
+          identitiesOfOthers({ identity: shown, tags: shownTags }, settings, previous),
+        ),
         networkProfile: fields({
           networkInterfaces: list(
             idOf,
@@ -580,7 +593,9 @@ const sentWith = (
   ...Object.fromEntries(
     Object.entries(rules).map(([property, rule]) => [
       property,
-      pulumi.all([props[property], shownOf(property)]).apply(([own, shown]) => rule(own, shown)),
+      pulumi
+        .all([props[property], shownOf(property), shownOf("tags")])
+        .apply(([own, shown, tags]) => rule(own, shown, tags)),
     ]),
   ),
 });

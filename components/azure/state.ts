@@ -87,6 +87,7 @@ export const tag = {
   initialization: "zoned-initialization",
   createdAt: "zoned-created-at",
   drained: "zoned-drained",
+  identities: "zoned-identities",
   bootstrapRequestedAt: "zoned-bootstrap-requested-at",
   script: "zoned-script",
   kubernetes: "zoned-kubernetes",

@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { ClusterGroup } from "../cluster-group";
 import { digest } from "../digest";
-import { ignoredAlways } from "../azure/additions";
+import { identitiesTag, ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
 import { knownOutput } from "../azure/shown";
 import { type Hardware, osDiskProperties, spotProperties } from "../azure/hardware";
@@ -132,6 +132,8 @@ export class Machine extends pulumi.ComponentResource {
       dependsOn: [...args.after],
     });
 
+    const identityId = plan.role === "control-plane" ? settings.identityId : "";
+    const given = identitiesTag([identityId, settings.kubeletIdentityId].filter((id) => id !== ""));
     // No list of data disks: the disk driver attaches them, and a list sent after a refresh would
     // be stale.
     this.vm = new compute.VirtualMachine(
@@ -165,6 +167,7 @@ export class Machine extends pulumi.ComponentResource {
           [tag.createdAt]: args.record.createdAt,
           // Also where Azure has another size than Pulumi's state, which alone would be no change.
           ...(drained ? { [tag.drained]: drained } : {}),
+          ...(given === "" ? {} : { [tag.identities]: given }),
         })),
       },
       {

@@ -1,4 +1,5 @@
 import { getAddedIdentities } from "../../../components/azure/added-identities";
+import { digest } from "../../../components/digest";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
@@ -25,9 +26,11 @@ interface Scene {
   readonly isGone?: boolean;
   readonly settings?: Partial<typeof validSettings>;
   readonly previous?: Parameters<typeof getAddedIdentities>[2];
+  /** Of every machine. */
+  readonly tags?: Readonly<Record<string, string>>;
 }
 
-async function found({ machines, right, isGone, settings, previous }: Scene) {
+async function found({ machines, right, isGone, settings, previous, tags }: Scene) {
   const { arm } = newArm();
   await arm.put(theirs, { location });
   await arm.put(added, { location });
@@ -52,6 +55,7 @@ async function found({ machines, right, isGone, settings, previous }: Scene) {
       shownAs("azure-native:compute:VirtualMachine", name),
       {
         name,
+        tags,
         identity: {
           type: "UserAssigned",
           userAssignedIdentities: Object.fromEntries(ids.map((id) => [id, {}])),
@@ -106,6 +110,10 @@ it.each([
   { what: "settings name", settings: { identityId: added } },
   { what: "settings name for kubelets", settings: { kubeletIdentityId: added } },
   { what: "last update has given", previous: { kubeletIdentityId: added } },
+  {
+    what: "update before has given, which failed",
+    tags: { "zoned-identities": digest(added.toLowerCase()) },
+  },
 ])("leaves out the one that the $what", async (scene) => {
   expect(await found({ machines, ...scene })).toEqual([]);
 });

@@ -2,6 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { additionsTo, tagged, withAdditions } from "../../../components/azure/additions";
 import { shownAs, ShownResource } from "../../../components/azure/shown";
+import { digest } from "../../../components/digest";
 import { Recorder, valueOf } from "../../support/record";
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -14,6 +15,7 @@ const own = identities(group);
 const policy = identities("policy", "theirs");
 const earlier = identities("earlier", "theirs");
 const kubelets = identities("kubelets", "theirs");
+const failed = identities("failed", "Theirs");
 const former = { identityId: earlier, kubeletIdentityId: kubelets };
 
 beforeEach(() => Recorder.start());
@@ -117,6 +119,19 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
       },
     },
     { identity: { type: "UserAssigned", userAssignedIdentities: [policy] } },
+  ],
+  [
+    "others' identities where the program takes away one of an update that failed, by the machine's tag",
+    "compute:VirtualMachine",
+    { identity: { type: "UserAssigned", userAssignedIdentities: [own] } },
+    {
+      tags: { "zoned-identities": `${digest("another")} ${digest(failed.toLowerCase())}` },
+      identity: {
+        type: "UserAssigned",
+        userAssignedIdentities: { [failed.replace("/resourceG", "/resourceg")]: {}, [policy]: {} },
+      },
+    },
+    { identity: { type: "UserAssigned", userAssignedIdentities: [policy, own] } },
   ],
   [
     "a second interface of a machine",

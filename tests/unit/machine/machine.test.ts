@@ -4,6 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ignoredAlways } from "../../../components/azure/additions";
 import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
+import { digest } from "../../../components/digest";
 import { versions } from "../../../components/versions";
 import { generationOf } from "../../../components/machine/generation";
 import { Machine, MachineArgs } from "../../../components/machine/machine";
@@ -292,6 +293,27 @@ it("tells the next update what it was made for", async () => {
     "zoned-created-at": order.createdAt,
   });
 });
+
+it.each([
+  ["control-plane", { identityId: "/Ids/one" }, [digest("/ids/one")]],
+  [
+    "control-plane",
+    { identityId: "/one", kubeletIdentityId: "/two" },
+    [digest("/one"), digest("/two")],
+  ],
+  ["worker", { identityId: "/one", kubeletIdentityId: "/two" }, [digest("/two")]],
+  ["worker", { identityId: "/one" }, undefined],
+] as const)(
+  "tells the next update which identities of others it was given, which no outputs of a failed one do: a %s with %j",
+  async (role, ids, expected) => {
+    const { tags } = await vmInputs({
+      plan: { ...plan, role },
+      settings: { ...validSettings, ...ids },
+    });
+
+    expect(tags["zoned-identities"]).toBe(expected?.join(" "));
+  },
+);
 
 const generation = (change: Partial<MachinePlan>, settings: Partial<typeof validSettings> = {}) =>
   generationOf({ ...plan, ...change }, { ...validSettings, ...settings });
