@@ -195,7 +195,8 @@ set_proxy() {
   update-ca-certificates --fresh
   {
     [[ -z ${http_proxy-} ]] || echo "Acquire::http::Proxy \"$http_proxy\";"
-    [[ -z ${https_proxy-} ]] || echo "Acquire::https::Proxy \"$https_proxy\";"
+    # Where none is named for https, apt takes that of http, as nothing else here does.
+    [[ -z ${http_proxy-}${https_proxy-} ]] || echo "Acquire::https::Proxy \"${https_proxy:-DIRECT}\";"
   } | write "$apt" "$mode"
   for unit in containerd docker apt-daily apt-daily-upgrade; do
     write "/etc/systemd/system/$unit.service.d/zoned-proxy.conf" <<END
@@ -234,10 +235,13 @@ check_egress() {
     [[ -z $CREDENTIAL_PROVIDER_VERSION ]] || sources+=(https://packages.aks.azure.com)
     later=(https://mcr.microsoft.com https://quay.io https://registry-1.docker.io https://ghcr.io)
   fi
-  # What lies behind a proxy, only the proxy can reach.
+  # What lies behind a proxy, only the proxy can reach. That of http is none of https, nor the other way about.
   if [[ -s $proxy.env ]]; then
-    mapfile -t sources < <(printf '%s\n' "${http_proxy-}" "${https_proxy-}" "$MIRROR" | sed 's|//[^/]*@|//|; /^$/d' | sort --unique)
-    later=()
+    mapfile -t sources < <({
+      printf '%s\n' "${sources[@]}" | sed "${http_proxy:+/^http:/d}; ${https_proxy:+/^https:/d}"
+      printf '%s\n' "${http_proxy-}" "${https_proxy-}" "$MIRROR"
+    } | sed 's|//[^/]*@|//|; /^$/d' | sort --unique)
+    [[ -z ${https_proxy-} ]] || later=()
   fi
   for source in "${sources[@]}"; do
     [[ $source != http* ]] || can_connect "$source" || missing+=("$host port $port")

@@ -746,6 +746,25 @@ describe("without a mirror", () => {
     ]);
   });
 
+  it.each([
+    {
+      given: "http",
+      left: ["pkgs.k8s.io", "prod-cdn.packages.k8s.io", "registry.k8s.io", ...registries].map(
+        (host) => `${host} 443`,
+      ),
+    },
+    { given: "https", left: ["archive.example 80"] },
+  ])("asks the proxy in place of what goes by it, with one of $given alone", async (scene) => {
+    const behind = official();
+    behind.program("apt-get", "echo http://archive.example/ubuntu/");
+    behind.write("/etc/zoned/proxy.env", `${scene.given}_proxy=http://proxy.example:3128\n`);
+
+    const { code, hosts } = await check(behind);
+
+    expect(code).toBe(0);
+    expect(hosts.sort()).toEqual(["proxy.example 3128", ...scene.left].sort());
+  });
+
   it("only says so where registries of add-ons cannot be reached, which a cluster may not need", async () => {
     const { code, stdout } = await check(official(registries));
 

@@ -159,8 +159,30 @@ describe("a proxy that answers", () => {
     expect(await get("/dev/null", "localhost")).toEqual([true, false]);
   });
 
+  it("is not asked by apt for https where it is http's alone", async () => {
+    const machine = machineWith({ http: address });
+    const { root } = machine;
+    await firstBoot(machine, "set_proxy");
+    let connections = 0;
+    const source = createListener((socket) => {
+      connections++;
+      socket.destroy();
+    });
+    machine.write("/sources", `deb [trusted=yes] https://127.0.0.1:${await listen(source)} /\n`);
+    mkdirSync(join(root, "lists/partial"), { recursive: true });
+
+    await run(installed("apt-get", "apt"), [
+      ...["-o", `Dir::Etc::SourceList=${root}/sources`, "-o", "Dir::Etc::SourceParts=-"],
+      ...["-o", `Dir::State::Lists=${root}/lists`, "--config-file", `${root}${aptConf}`, "update"],
+    ]);
+
+    expect(connections).toBeGreaterThan(0);
+  });
+
   it("is all that has to be connected to for a first boot to begin", async () => {
-    expect(await firstBoot(machineWith({ http: address }), "check_egress")).toEqual(well);
+    const machine = machineWith({ http: address, https: address });
+
+    expect(await firstBoot(machine, "check_egress")).toEqual(well);
   });
 });
 
