@@ -45,23 +45,27 @@ export const readablePasswordProblems = ({ http, https }: HttpProxy): Problem[] 
 
 // In files of apt, systemd and shells: nothing that one of them would read something into.
 const word = "(?:[\\w.~-]|%[0-9A-Fa-f]{2})+";
-const address = new RegExp(`^https?://(?:${word}:${word}@)?[\\w.-]+:\\d+$`);
+const address = new RegExp(`^http://(?:${word}:${word}@)?[\\w.-]+:\\d+$`);
+
+/** urllib sends CONNECT in clear, whatever the address begins with. */
+const noTls = ", since Python, by which machines download, speaks no TLS to a proxy";
 
 function addressProblem(key: string, value: string): Problem | false {
   if (address.test(value)) return false;
   if (!hasLogin(value)) {
+    const plain = value.replace(/^https:/, "http:");
     return wants(
       key,
       value,
-      `an address of http or https with its port, such as ${better}`,
-      better,
+      `an address of http:// with its port, such as ${better}${noTls}`,
+      address.test(plain) ? plain : better,
     );
   }
   return {
     key,
-    is: "has an @, and is no address with a user and a password",
+    is: "has an @, and is no address of http:// with a user and a password",
     expected:
-      "http or https, user, password, host and port, as in http://user:password@proxy.example:3128; letters, digits and -._~ " +
+      `user, password, host and port, as in http://user:password@proxy.example:3128${noTls}; letters, digits and -._~ ` +
       "of user and password as they are, all else percent-encoded, such as %40 for @",
     fix: toSetSecret(key),
   };

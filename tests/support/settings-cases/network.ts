@@ -138,10 +138,16 @@ export const httpProxyCases: Cases = {
     ["a proxy that is no map", { httpProxy: https }, "expected values by name"],
     ["a proxy without an address", { httpProxy: { noProxy: [".example.com"] } }, "a proxy, beside"],
     ["a proxy without a port", { httpProxy: { https: "http://proxy.example" } }, "with its port"],
+    ["a proxy of another kind", { httpProxy: { https: "socks5://proxy:1080" } }, "of http://"],
     [
-      "a proxy of another kind",
-      { httpProxy: { https: "socks5://proxy:1080" } },
-      "of http or https",
+      "a proxy that wants TLS to itself",
+      { httpProxy: { https: "https://proxy.example:3129" } },
+      "speaks no TLS to a proxy (pulumi config set --path httpProxy.https http://proxy.example:3129)",
+    ],
+    [
+      "TLS to a proxy without its port",
+      { httpProxy: { http: "https://proxy.example" } },
+      "(pulumi config set --path httpProxy.http http://proxy.example:3128)",
     ],
     [
       "a password in clear",

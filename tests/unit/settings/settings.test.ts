@@ -213,9 +213,9 @@ it("refuses the password of a registry in clear, with the command that encrypts 
 
 describe("an encrypted proxy", () => {
   const encrypted = (https: string) =>
-    complaints({ ...stack, httpProxy: { https: `http://${https}` } }, ["httpProxy"]);
+    complaints({ ...stack, httpProxy: { https } }, ["httpProxy"]);
 
-  it.each([login, "me%40firm.example:p%3Ass%2Fw%25rd@proxy.example:3128"])(
+  it.each([`http://${login}`, "http://me%40firm.example:p%3Ass%2Fw%25rd@proxy.example:3128"])(
     "may have a user and a password: %s",
     (https) => {
       expect(encrypted(https)).toEqual([]);
@@ -223,18 +223,19 @@ describe("an encrypted proxy", () => {
   );
 
   it.each([
-    "me@proxy.example:3128",
-    "me:@proxy.example:3128",
-    "me:hu'sh@proxy.example:3128",
-    'me:hu"sh@proxy.example:3128',
-    "me:hu sh@proxy.example:3128",
-    "me:hu$sh@proxy.example:3128",
-    "me:hush%0@proxy.example:3128",
-    "me:hush\n@proxy.example:3128",
-    "me:hush@proxy.example",
-    "me:hush@proxy.example:3128/path",
-    "me:hu@sh@proxy.example:3128",
-  ])("has them percent-encoded, and its port: %j is refused", (https) => {
+    "http://me@proxy.example:3128",
+    "http://me:@proxy.example:3128",
+    "http://me:hu'sh@proxy.example:3128",
+    'http://me:hu"sh@proxy.example:3128',
+    "http://me:hu sh@proxy.example:3128",
+    "http://me:hu$sh@proxy.example:3128",
+    "http://me:hush%0@proxy.example:3128",
+    "http://me:hush\n@proxy.example:3128",
+    "http://me:hush@proxy.example",
+    "http://me:hush@proxy.example:3128/path",
+    "http://me:hu@sh@proxy.example:3128",
+    "https://me:hush@proxy.example:3128",
+  ])("has them percent-encoded, its port and no TLS: %j is refused", (https) => {
     expect(encrypted(https)).toEqual([
       expect.stringMatching(
         /^httpProxy\.https has an @, .* \(pulumi config set --secret --path httpProxy\.https\)$/,
