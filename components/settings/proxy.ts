@@ -13,7 +13,8 @@ export interface Variable {
 /**
  * What is reached without the proxy: the machine itself, Azure's metadata service and its agent's
  * server, the network, pods and Services, and the mirror. curl and Python read no ranges in it; what
- * they ask of a machine by its address, they ask with no proxy by an option of their own.
+ * they ask of a machine by its address, they ask with no proxy by an option of their own. Nor do they
+ * read `*.domain`, which is `.domain` to Go.
  */
 export const withoutProxy = ({
   httpProxy,
@@ -25,7 +26,7 @@ export const withoutProxy = ({
   ...["localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16"],
   ...[networkCidr, podCidr, serviceCidr, ".svc", ".cluster.local"],
   ...(URL.canParse(mirror) ? [new URL(mirror).hostname] : []),
-  ...(httpProxy?.noProxy ?? []),
+  ...(httpProxy?.noProxy ?? []).map((one) => one.replace(/^\*\./, ".")),
 ];
 
 /** The addresses of the proxy, as programs know them. */

@@ -141,7 +141,12 @@ it("brings the proxy on the way to the internet, and what is reached without it"
   const settings = {
     ...validSettings,
     mirror: "https://mirror.example.com/zoned",
-    httpProxy: { https, http: "", noProxy: [".firm.example"], ca: "a certificate\n" },
+    httpProxy: {
+      https,
+      http: "",
+      noProxy: [".firm.example", "*.b.example"],
+      ca: "a certificate\n",
+    },
   };
 
   const variables = output("bash", [
@@ -156,6 +161,8 @@ it("brings the proxy on the way to the internet, and what is reached without it"
     expect.arrayContaining([
       ...["127.0.0.1", "169.254.169.254", "168.63.129.16", "172.16.0.0/16", "10.244.0.0/16"],
       ...["10.96.0.0/12", ".svc", ".cluster.local", "mirror.example.com", ".firm.example", apiName],
+      // curl and Python read no star.
+      ".b.example",
     ]),
   );
   expect(fileAt("/etc/zoned/proxy-ca.crt", settings).content).toBe("a certificate\n");
