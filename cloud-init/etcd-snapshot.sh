@@ -71,9 +71,10 @@ authorize() {
   jq --raw-output '"Authorization: Bearer \(.access_token)"' "$work/token" >"$work/authorization"
 }
 
+# While it is updated, for up to 70 seconds, the metadata service answers 410 or 404.
 ask_metadata() {
   local query="api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F&client_id=$CLIENT_ID"
-  curl --silent --show-error --fail --max-time 10 --retry 5 --noproxy '*' --header Metadata:true \
+  curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors --noproxy '*' --header Metadata:true \
     "http://169.254.169.254/metadata/identity/oauth2/token?$query" >"$work/token" ||
     fail "this machine gets no token for Azure storage from the metadata service: look at its identity (az vm identity show)"
 }

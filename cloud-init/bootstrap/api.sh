@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # The API, as a machine finds it and asks it.
 
+# While it is updated, for up to 70 seconds, the metadata service answers 410 or 404.
 own_id() {
-  curl --silent --show-error --fail --max-time 10 --retry 5 --noproxy '*' --header Metadata:true \
+  curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors --noproxy '*' --header Metadata:true \
     'http://169.254.169.254/metadata/instance/compute/vmId?api-version=2021-02-01&format=text'
 }
 

@@ -12,6 +12,7 @@ import { freePorts } from "../../../tools/local-azure/machines/simulated/control
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
 import { storage, valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
 import { FakeMachine } from "../../support/fake-machine";
+import { serve } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { built, installed, output } from "../../support/tools";
@@ -371,6 +372,26 @@ describe("a snapshot of etcd", () => {
       expect(machine.has("/var/lib/etcd/zoned-snapshot.db")).toBe(false);
     })(),
   );
+
+  it("is saved by a token of a metadata service that is being updated at first", () =>
+    withContainer(async (blobs) => {
+      const answers = [410, 404, 200];
+      const service = await serve((_, reply) => {
+        reply
+          .writeHead(answers.shift() ?? 500)
+          .end(JSON.stringify({ access_token: blobs.token() }));
+      });
+      const machine = machineIn(blobs);
+      machine.program(
+        "curl",
+        `[[ $* != *169.254.169.254* ]] || exec ${installed("curl", "curl")} "$@" --connect-to ::${new URL(service).host}
+        ${programs().curl}`,
+      );
+
+      expect(await machine.run(script, ["save"])).toMatchObject({ code: 0 });
+
+      expect(await namesIn(blobs)).toHaveLength(1);
+    })());
 
   it("that fails says why in its last line, also where none was saved before and the API does not answer", async () => {
     const machine = machineIn(undefined, { container: false });
