@@ -1,7 +1,7 @@
 import { accountKey, hasIssuer, ownAccounts } from "../logins";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
-import { entriesOf } from "./argument-types";
+import { entriesOf, goBoolean } from "./argument-types";
 import { exampleId, identityIdProblems } from "./ids-of-others";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -136,21 +136,31 @@ type Named = Pick<WorkloadIdentity, "identityId">;
 const isSame = (one: Named, other: Named): boolean =>
   one.identityId.toLowerCase() === other.identityId.toLowerCase();
 
+/** By which arguments admission by such policies is switched off. */
+const offBy: Readonly<Record<string, (entry: string) => boolean>> = {
+  "disable-admission-plugins": (plugin) => plugin === admission,
+  "feature-gates": (pair) => {
+    const [gate, is = ""] = pair.split("=").map((part) => part.trim());
+    return gate?.replace(/^kube:/, "") === admission && goBoolean(is) === false;
+  },
+};
+
 /** Pods get what they log in with by a policy of admission; without it they run, and nobody says why they have nothing. */
-function withoutPolicies({ kubeadm }: Settings): Problem[] {
-  const key = "kubeadm.apiServerExtraArgs.disable-admission-plugins";
-  const off = entriesOf(kubeadm.apiServerExtraArgs["disable-admission-plugins"] ?? "");
-  const others = off.filter((plugin) => plugin !== admission);
-  if (others.length === off.length) return [];
-  return [
-    {
-      key,
-      is: `has ${admission} beside workloadIdentities`,
-      expected: "that plugin on, since it gives pods the tokens by which they log in to Azure",
-      fix: others.length === 0 ? toRemove(key) : toSet(key, others.join(",")),
-    },
-  ];
-}
+const withoutPolicies = ({ kubeadm }: Settings): Problem[] =>
+  Object.entries(offBy).flatMap(([name, isOff]) => {
+    const key = `kubeadm.apiServerExtraArgs.${name}`;
+    const given = entriesOf(kubeadm.apiServerExtraArgs[name] ?? "");
+    const others = given.filter((one) => !isOff(one));
+    if (others.length === given.length) return [];
+    return [
+      {
+        key,
+        is: `has ${given.filter(isOff).join(",")} beside workloadIdentities`,
+        expected: `${admission} on, since one gives pods the tokens by which they log in to Azure`,
+        fix: others.length === 0 ? toRemove(key) : toSet(key, others.join(",")),
+      },
+    ];
+  });
 
 /** What is wrong where control planes are to carry no identity. */
 export function machineIdentityProblems(settings: Settings): Problem[] {

@@ -124,6 +124,18 @@ export const workloadIdentityCases: Cases = {
       },
       "pulumi config set --path kubeadm.apiServerExtraArgs.disable-admission-plugins DefaultStorageClass",
     ],
+    [
+      "API servers whose feature gate has them without",
+      {
+        workloadIdentities: [{ ...app, roles }],
+        kubeadm: {
+          apiServerExtraArgs: {
+            "feature-gates": "AllAlpha=false,kube:MutatingAdmissionPolicy=F",
+          },
+        },
+      },
+      "pulumi config set --path kubeadm.apiServerExtraArgs.feature-gates 'AllAlpha=false'",
+    ],
   ],
   accepted: [
     [
@@ -131,8 +143,18 @@ export const workloadIdentityCases: Cases = {
       {
         machineIdentity: false,
         kubeadm: {
-          apiServerExtraArgs: { "disable-admission-plugins": "MutatingAdmissionPolicy" },
+          apiServerExtraArgs: {
+            "disable-admission-plugins": "MutatingAdmissionPolicy",
+            "feature-gates": "MutatingAdmissionPolicy=false",
+          },
         },
+      },
+    ],
+    [
+      "the feature gate of these policies, switched on",
+      {
+        workloadIdentities: [{ ...app, roles }],
+        kubeadm: { apiServerExtraArgs: { "feature-gates": "MutatingAdmissionPolicy=true" } },
       },
     ],
     ["as many service accounts as an identity takes", { workloadIdentities: many(20) }],
