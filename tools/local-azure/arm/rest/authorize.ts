@@ -38,11 +38,16 @@ export class Authorization {
     );
   }
 
-  /** Throws unless what a PUT refers to may be used for it. */
+  /**
+   * Throws unless what a PUT refers to may be used for it, and what a machine has already: Azure looks at all of
+   * it also where a PUT has data disks alone (azuredisk-csi-driver #3112).
+   */
   checkLinks(path: string, type: ResourceType | undefined, body: Body): void {
     if (this.principal === undefined) return;
+    const kept = type?.mergesOnPut ? (this.arm.view.find(path)?.body ?? {}) : {};
+    const references = [kept, body].flatMap((one) => type?.references?.(one, path) ?? []);
     const missing = [
-      ...linked(path, type?.references?.(body, path) ?? []),
+      ...linked(path, [...new Map(references.map((one) => [keyOf(one.to), one])).values()]),
       ...(type?.linkedRights?.(body) ?? []),
     ].filter((right) => !this.has(right));
     if (missing.length === 0) return;
