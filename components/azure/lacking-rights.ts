@@ -190,6 +190,7 @@ const onNetworks = [
     `publicIPAddresses/${verb}`,
   ]),
   "publicIPAddresses/join/action",
+  "privateLinkServices/read",
   "routeTables/read",
 ].map((action) => `Microsoft.Network/${action}`);
 
@@ -240,7 +241,14 @@ export function neededRights(
       scope,
       actions: inNetworks[part],
     })),
-    (isUsed || autoRepair) && { scope: group, actions: machineRights(settings) },
+    (isUsed || autoRepair) && {
+      scope: group,
+      actions: [
+        ...machineRights(settings),
+        // Who attaches a disk writes the machine, and Azure asks for all that it has (azuredisk-csi-driver #3112).
+        ...(diskDriver ? ofNetwork("networkInterfaces/join/action") : []),
+      ],
+    },
     isUsed &&
       diskEncryptionSetId !== "" && {
         scope: diskEncryptionSetId,

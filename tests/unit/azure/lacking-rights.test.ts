@@ -100,12 +100,26 @@ it("asks for what a group will need before that is there, and says when it can b
 
   expect(rolesIn(text)).toEqual([
     "Network Contributor at zoned-test",
-    "one made for 14 at zoned-test",
+    "one made for 15 at zoned-test",
     `one made for 1 at ${account.subscriptionId}`,
   ]);
   expect(text).toMatch(
     /zoned-test, or in it: as soon as that is there, while the first pulumi up goes on/,
   );
+});
+
+it.each([
+  ["networkInterfaces/join/action", "diskDriver"],
+  ["privateLinkServices/read", "cloudProvider"],
+])("wants %s in the cluster's group for the %s alone", (action, user) => {
+  const wanted = [true, false].map((isOn) => {
+    const settings = { ...validSettings, cloudProvider: false, diskDriver: false, [user]: isOn };
+    return neededRights(settings, account.subscriptionId).filter(
+      ({ scope, actions }) => scope === group && actions.includes(`Microsoft.Network/${action}`),
+    );
+  });
+
+  expect(wanted.map(({ length }) => length)).toEqual([1, 0]);
 });
 
 it("has scopes as a shell takes them, where a resource group's name has parentheses", async () => {
@@ -121,7 +135,7 @@ it("wants rights of networks and zones for the cloud provider alone", async () =
   const text = await saidOf([], { settings: { cloudProvider: false } });
 
   expect(rolesIn(text)).toEqual([
-    "one made for 14 at zoned-test",
+    "one made for 15 at zoned-test",
     "Managed Identity Operator at kubernetes",
   ]);
 });
