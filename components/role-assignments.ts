@@ -106,7 +106,8 @@ export class RoleAssignments extends pulumi.ComponentResource {
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
     assign("itself", resourceId, role(builtIn.managedIdentityOperator), inGroup);
-    // Machines have this one, too. One of others may not be this login's to assign roles at.
+    // Machines have this one, too. One of others may not be this login's to assign roles at: registries.ts names what
+    // lacks there.
     if (hasOwnKubeletIdentity(settings)) {
       assign(
         "kubelets",

@@ -14,7 +14,8 @@ const version = { "api-version": "2022-04-01" };
 export interface Needy {
   /** Azure's id. */
   readonly id: string;
-  readonly principalId: string;
+  /** None while it is still to be made. */
+  readonly principalId: string | undefined;
   readonly needed: readonly NeededRight[];
   /** Who needs them, and what becomes of them without. */
   readonly users: string;
@@ -45,7 +46,11 @@ export async function lackingRights(
   const given = new Map(
     await Promise.all(
       scopes.map(
-        async (scope) => [scope, await givenAt(arm, askedFor(scope), principalId)] as const,
+        async (scope) =>
+          [
+            scope,
+            principalId === undefined ? [] : await givenAt(arm, askedFor(scope), principalId),
+          ] as const,
       ),
     ),
   );
@@ -55,7 +60,7 @@ export async function lackingRights(
   return [
     `The identity ${id} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
       `${users}. Have this run by who may assign roles:`,
-    ...commands(lacking, principalId, (role) => {
+    ...commands(lacking, principalId ?? askedOf(id), (role) => {
       const hash = digest(role).slice(0, 8);
       return `${settings.clusterName} ${hash} (${subscriptionId})`;
     }),
@@ -64,8 +69,15 @@ export async function lackingRights(
       : [
           `What is for ${group}, or in it: as soon as that is there, while the first pulumi up goes on.`,
         ]),
+    ...(principalId === undefined
+      ? ["As soon as that identity is there, while the first pulumi up goes on."]
+      : []),
   ].join("\n  ");
 }
+
+/** As a shell takes it. */
+const askedOf = (id: string): string =>
+  `"$(az identity show --ids ${quoted(id)} --query principalId --output tsv)"`;
 
 /** Undefined where the login may not read it. */
 async function givenAt(

@@ -1,13 +1,13 @@
-import { hasOwnKubeletIdentity } from "../settings/logins";
+import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { type Assignment, isAssignable } from "./assignable";
 import type { AzureConnection } from "./connection";
 import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
-import { lackingRights, type NeededRight } from "./lacking-rights";
-import { kubeletIdentityName } from "./resource-names";
+import { lackingRights, type NeededRight, neededRights, type Needy } from "./lacking-rights";
+import { groupId, kubeletIdentityName } from "./resource-names";
 import { roleAt } from "./role-ids";
-import type { Shown } from "./shown";
+import { type Shown, shownText } from "./shown";
 
 /** A container registry that is not this stack's. */
 export interface Registry {
@@ -73,7 +73,8 @@ export async function getRegistries(
   shown: Shown,
   connection: AzureConnection,
 ): Promise<RegistriesAnswer> {
-  const { kubeletIdentityId: id } = settings;
+  const { clusterName, kubeletIdentityId: id } = settings;
+  const { subscriptionId } = connection;
   const [answers, { identity, problems }] = await Promise.all([
     Promise.all(
       settings.registries.map((_, index) => getRegistry(settings, shown, index, connection)),
@@ -81,23 +82,43 @@ export async function getRegistries(
     getExistingIdentity("kubeletIdentityId", id, connection),
   ]);
   const registries = answers.flatMap(({ registry }) => registry ?? []);
-  const lacking =
-    identity &&
-    (await lackingRights(
-      settings,
-      connection,
-      {
-        ...{ id, principalId: identity.principalId },
-        needed: registries.map(({ id: scope, pull }) => ({ scope, ...pull })),
-        users: "Without them no machine pulls an image from there",
-      },
-      true,
-    ));
+  const needy: Needy[] =
+    identity === undefined
+      ? []
+      : [
+          {
+            ...{ id, principalId: identity.principalId },
+            needed: registries.map(({ id: scope, pull }) => ({ scope, ...pull })),
+            users: "Without them no machine pulls an image from there",
+          },
+          // Not this login's to assign: others give that identity its roles, too.
+          ...(hasOwnIdentity(settings)
+            ? [
+                {
+                  id: `${groupId(settings, subscriptionId)}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/${clusterName}`,
+                  principalId: shownText(
+                    shown,
+                    "azure-native:managedidentity:UserAssignedIdentity",
+                    clusterName,
+                    "principalId",
+                  ),
+                  needed: neededRights(settings, subscriptionId).filter(
+                    ({ scope }) => scope === id,
+                  ),
+                  users:
+                    "Without them no disk is attached to a machine, since each has the identity of kubeletIdentityId",
+                },
+              ]
+            : []),
+        ];
+  const lacking = await Promise.all(
+    needy.map((one) => lackingRights(settings, connection, one, true)),
+  );
   return {
     registries,
     identity,
     problems: [...answers.flatMap(({ problem }) => problem ?? []), ...problems],
-    warnings: lacking === undefined ? [] : [lacking],
+    warnings: lacking.filter((one) => one !== undefined),
   };
 }
 

@@ -30,18 +30,25 @@ interface Scene {
   readonly pulls?: string;
   /** Whether that is this program's own. */
   readonly isOwn?: boolean;
+  /** The cluster's own identity, as an update before has made it. */
+  readonly cluster?: "lacking" | "operator";
 }
 
-async function answerTo({ settings, made = {}, rights, pulls, isOwn = false }: Scene) {
+interface Principal {
+  readonly clientId: string;
+  readonly principalId: string;
+}
+
+async function answerTo({ settings, made = {}, rights, pulls, isOwn = false, cluster }: Scene) {
   const { arm } = newArm();
   await arm.put(theirs, { location });
   if (made !== null) await arm.put(registryId, { location, sku: { name: "Basic" }, ...made });
   const identities = [];
-  for (const name of ["login", "kubelets"]) {
+  for (const name of ["login", "kubelets", "zoned-test"]) {
     const { body } = await arm.put(identityOf(name), { location });
-    identities.push(body as { clientId: string; principalId: string });
+    identities.push(body as unknown as Principal);
   }
-  const [login, kubelets] = identities as [(typeof identities)[0], (typeof identities)[0]];
+  const [login, kubelets, own] = identities as [Principal, Principal, Principal];
   const assign = (principalId: string, role: keyof typeof roles, scope = theirs) => {
     const roleDefinitionId = roleAt(roles[role], scope, account.subscriptionId);
     const name = assignmentName(principalId, scope, roleDefinitionId);
@@ -51,9 +58,13 @@ async function answerTo({ settings, made = {}, rights, pulls, isOwn = false }: S
   };
   for (const role of rights ?? []) await assign(login.principalId, role);
   if (pulls !== undefined) await assign(kubelets.principalId, "acrPull", pulls);
-  const identity = { name: "zoned-test-kubelet", properties: { ...kubelets } };
-  const key = shownAs("azure-native:managedidentity:UserAssignedIdentity", identity.name);
-  const shown = new Map(isOwn ? [[key, identity]] : []);
+  if (cluster === "operator") await assign(own.principalId, "operator", kubeletIdentityId);
+  const shown = new Map(
+    [
+      ...(isOwn ? [{ name: "zoned-test-kubelet", properties: { ...kubelets } }] : []),
+      ...(cluster ? [{ name: "zoned-test", properties: { ...own } }] : []),
+    ].map((one) => [shownAs("azure-native:managedidentity:UserAssignedIdentity", one.name), one]),
+  );
   const token = rights === undefined ? undefined : tokenOf(arm, identityOf("login"));
   const all = { ...validSettings, registries: [registryId], ...settings };
   return getRegistries(all, shown, await connectionTo(arm, token));
@@ -119,7 +130,7 @@ it.each([
 
 it("leaves assigning to others where they give the identity, and lists what that lacks", async () => {
   const scene = {
-    settings: { kubeletIdentityId },
+    settings: { kubeletIdentityId, identityId: identityOf("cluster") },
     rights: ["contributor", "operator"] as const,
   };
 
@@ -132,6 +143,25 @@ it("leaves assigning to others where they give the identity, and lists what that
     expect.stringMatching(/kubelets lacks rights.*\n.*--role 'AcrPull' --scope .*OurImages/),
   ]);
   expect(having.warnings).toEqual([]);
+});
+
+it("says what the cluster's own identity lacks at kubelets' of others, which machines carry", async () => {
+  const said = async (cluster?: Scene["cluster"], more: Scene["settings"] = {}) => {
+    const settings = { kubeletIdentityId, ...more };
+    return (await answerTo({ settings, pulls: theirs, cluster })).warnings;
+  };
+  const role = "'Managed Identity Operator' --scope \\S+/kubelets";
+
+  expect(await said()).toEqual([
+    expect.stringMatching(
+      `/zoned-test lacks rights.*\n.* --assignee-object-id "\\$\\(az identity show --ids \\S+/zoned-test .* ${role}\n.*As soon as`,
+    ),
+  ]);
+  expect(await said("lacking")).toEqual([
+    expect.stringMatching(`--assignee-object-id [0-9a-f-]{36} .* ${role}$`),
+  ]);
+  expect(await said("operator")).toEqual([]);
+  expect(await said(undefined, { cloudProvider: false, diskDriver: false })).toEqual([]);
 });
 
 it("names an identity for kubelets that is not there", async () => {
