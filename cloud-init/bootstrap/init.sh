@@ -87,6 +87,11 @@ initialize() {
     restore_etcd
     # kube-proxy is patched by the program (upgradeConfiguration in kubeadm.ts), and in the snapshot as it was.
     kubeadm init --config "$init_config" --skip-token-print --skip-phases preflight,addon/kube-proxy
+    # Before the kubelet starts anew: it reads them then, and never again. A cluster that begins empty has one CA.
+    ! has_task cas || {
+      trust_authorities "$root"/etc/kubernetes/*.conf
+      publish_authorities
+    }
     forget_old_control_planes
     # The pod network is in the snapshot.
     become joined

@@ -1,6 +1,7 @@
 import { Payload } from "../../../../components/machine/payload";
 import {
   asInitial,
+  base64,
   bootstrap,
   bootstrapDespite,
   controlPlane,
@@ -45,8 +46,8 @@ describe("a snapshot of etcd", () => {
   };
   const restoring: Payload = { ...saving, restoredFrom: "latest" };
 
-  const restoredIn = () => {
-    const machine = machineIn({ ...asInitial, api: "silent", node: true }, restoring);
+  const restoredIn = (payload = restoring) => {
+    const machine = machineIn({ ...asInitial, api: "silent", node: true }, payload);
     machine.program("systemctl", "");
     machine.program(
       "etcdutl",
@@ -114,6 +115,37 @@ describe("a snapshot of etcd", () => {
         "kubeadm init phase mark-control-plane --config /etc/zoned/kubeadm-init.yaml",
       ]);
     });
+  });
+
+  // kubeadm has what it writes trust the first CA alone.
+  it("has the kubelet and who is to join trust every CA where it is restored amid a change of the CAs", async () => {
+    const machine = restoredIn({ ...restoring, tasks: ["snapshots", "cas"] });
+    const conf = "/etc/kubernetes/kubelet.conf";
+    const first = "certificate-authority-data: Zmlyc3Q=";
+    const all = `certificate-authority-data: ${base64("the CA")}`;
+    machine.program(
+      "kubeadm",
+      programs.kubeadm.replace(
+        "init*)",
+        `init*) mkdir -p "$root/etc/kubernetes"; echo "${first}" >"$root${conf}";`,
+      ),
+    );
+    machine.program(
+      "kubectl",
+      `case $* in *"configmap cluster-info"*) echo '${JSON.stringify({ data: { kubeconfig: first } })}'; exit ;;
+        *"--namespace kube-public replace"*) cat >"$root/published"; exit ;; esac
+      ${programs.kubectl}`,
+    );
+    machine.program(
+      "systemctl",
+      `[[ $* != "start kubelet" ]] || cp "$root${conf}" "$root/at-start"`,
+    );
+
+    await runStep(machine, "fetch_snapshot");
+    expect((await runStep(machine, "initialize")).code).toBe(0);
+
+    expect(machine.read("/at-start")).toBe(`${all}\n`);
+    expect(JSON.parse(machine.read("/published"))).toEqual({ data: { kubeconfig: all } });
   });
 
   it("is asked for once more where it did not come, and so is its timer", async () => {
