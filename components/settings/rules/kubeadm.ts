@@ -1,6 +1,6 @@
 import { parseAllDocuments } from "yaml";
 
-import { minorOf } from "../../versions";
+import { etcdOf, minorOf } from "../../versions";
 import { isDuration } from "../times";
 import {
   entry,
@@ -102,7 +102,44 @@ function argumentProblems(
   });
 }
 
-function patchProblems(file: string, text: string): Problem[] {
+const recordsIn = (value: unknown): Record<string, unknown>[] => [value].flat().filter(isRecord);
+
+/** What a patch gives etcd's own container for an image. */
+const etcdImages = (content: unknown): unknown[] =>
+  Array.isArray(content)
+    ? recordsIn(content)
+        .filter(({ path }) => path === "/spec/containers/0/image")
+        .map(({ value }) => value)
+    : recordsIn(content)
+        .flatMap(({ spec }) => recordsIn(spec))
+        .flatMap(({ containers }) => recordsIn(containers))
+        .filter(({ name }) => name === "etcd")
+        .map(({ image }) => image);
+
+/** As kubeadm compares tags: of semantic versions 3.6.14-0 comes before 3.6.14. */
+const isLater = (tag: string, than: string): boolean =>
+  `${tag}~`.localeCompare(`${than}~`, "en", { numeric: true }) > 0;
+
+/** kubeadm passes over an etcd that is newer than its own (performEtcdStaticPodUpgrade), and says so in its output alone. */
+function etcdPatchProblems(at: string, contents: readonly unknown[], version: string): Problem[] {
+  const own = etcdOf(version);
+  return contents.flatMap(etcdImages).flatMap((image) => {
+    const tag = /:v?(\d[\w.-]*)(@\S+)?$/.exec(`${image}`)?.[1];
+    if (tag === undefined || !isLater(tag, own)) return [];
+    return [
+      {
+        key: at,
+        is: `has etcd run ${image}`,
+        expected:
+          `no etcd newer than the ${own} of Kubernetes ${version}: kubeadm upgrade leaves such a one as it is, ` +
+          "and no flag, certificate or CA of a later update would reach it",
+        fix: toRemove(at),
+      },
+    ];
+  });
+}
+
+function patchProblems(file: string, text: string, version: string): Problem[] {
   const at = entry("kubeadm.patches", file);
   if (!patchName.test(file)) {
     return [
@@ -124,7 +161,7 @@ function patchProblems(file: string, text: string): Problem[] {
     documents.every(({ errors }) => errors.length === 0) &&
     contents.length > 0 &&
     contents.every((content) => (isList ? Array.isArray(content) : isRecord(content)));
-  if (isValid) return [];
+  if (isValid) return file.startsWith("etcd") ? etcdPatchProblems(at, contents, version) : [];
   return [
     {
       key: at,
@@ -171,5 +208,7 @@ export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
     .map(([name, text]) =>
       wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
     ),
-  ...Object.entries(settings.kubeadm.patches).flatMap(([file, text]) => patchProblems(file, text)),
+  ...Object.entries(settings.kubeadm.patches).flatMap(([file, text]) =>
+    patchProblems(file, text, settings.kubernetesVersion),
+  ),
 ];

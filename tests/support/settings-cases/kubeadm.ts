@@ -1,7 +1,14 @@
+import { versions } from "../../../components/versions";
 import type { Values } from "../stack";
 import type { Cases, Refused } from "./case";
 
 const kubeadm = (name: string, value: unknown): Values => ({ kubeadm: { [name]: value } });
+
+/** Without the suffix of the image, which makes it a later version. */
+const etcdRelease = versions.etcd.split("-")[0];
+
+const etcdOf = (image: string): string =>
+  JSON.stringify({ spec: { containers: [{ name: "etcd", image }] } });
 
 const owned: readonly [string, string, string, string][] = [
   ["apiServer", "service-cluster-ip-range", "10.0.0.0/16", "set serviceCidr"],
@@ -221,6 +228,26 @@ export const kubeadmCases: Cases = {
       ],
     ),
     [
+      "a patch of etcd to a newer one, which kubeadm would not configure again",
+      kubeadm("patches", { "etcd.yaml": etcdOf("registry.k8s.io/etcd:99.0.0-0") }),
+      `has etcd run registry.k8s.io/etcd:99.0.0-0, expected no etcd newer than the ${versions.etcd}`,
+    ],
+    [
+      "one to what is newer than a release with a suffix",
+      kubeadm("patches", { "etcd+merge.json": etcdOf(`here/etcd:v${etcdRelease}@sha256:0123`) }),
+      `has etcd run here/etcd:v${etcdRelease}@sha256:0123`,
+    ],
+    [
+      "one that is newer than the etcd of the minor before",
+      {
+        kubernetesVersion: "1.36.3",
+        ...kubeadm("patches", {
+          "etcd+json.yaml": `- { op: replace, path: /spec/containers/0/image, value: "etcd:${versions.etcd}" }`,
+        }),
+      },
+      "of Kubernetes 1.36.3",
+    ],
+    [
       "a JSON patch that is no list",
       kubeadm("patches", { "etcd+json.yaml": "op: add" }),
       "a list of JSON patch operations",
@@ -266,6 +293,16 @@ export const kubeadmCases: Cases = {
         "kubeletconfiguration0+merge.json": "{}",
         "etcd+json.yaml": "- { op: add, path: /a, value: b }",
         "kube-scheduler-a.yaml": "metadata: {}\n---\nspec: {}\n",
+      }),
+    ],
+    [
+      "patches to etcd's own release from elsewhere, to an older one, and of what runs beside it",
+      kubeadm("patches", {
+        "etcd0.yaml": etcdOf(`registry.example:5000/etcd:${versions.etcd}`),
+        "etcd1.yaml": etcdOf("registry.k8s.io/etcd:3.0.0-0"),
+        "etcd2.yaml":
+          "spec: { containers: [{ name: beside, image: 'beside:9.9.9' }, { name: etcd }] }",
+        "etcd3+json.yaml": "[null, { op: add, path: /spec/hostNetwork, value: true }]",
       }),
     ],
   ],
