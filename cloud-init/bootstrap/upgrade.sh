@@ -4,12 +4,29 @@
 # A member is what the last run that ended well made of it.
 is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]] || has_other_reservation; }
 
+# kubeadm leaves an etcd as it is that is newer than its own, and ends well (performEtcdStaticPodUpgrade in
+# cmd/kubeadm/app/phases/upgrade/staticpods.go). It compares semantic versions: 3.6.14-0 comes before 3.6.14.
+expect_etcd() {
+  local own wanted newest manifest=$root/etc/kubernetes/manifests/etcd.yaml
+  [[ -e $manifest ]] || return 0
+  own=$(sed --quiet --regexp-extended 's|^ *(- )?image: [^@]*:v?([^@" ]+).*|\2|p' "$manifest" | head --lines=1)
+  wanted=$(kubeadm config images list --config "$init_config" | sed --quiet 's|.*/etcd:||p')
+  newest=$(printf '%s\n' "$own" "$wanted" | tr - '~' | sort --version-sort | tail --lines=1 | tr '~' -)
+  [[ $newest != "$wanted" ]] || return 0
+  reason "etcd of this machine is $own, newer than the $wanted of Kubernetes $version, and kubeadm leaves such a one as it is:" \
+    "no flag, certificate or CA would reach it. So the machine was not touched. Go on with the upgrade that brought it" \
+    "(pulumi config set kubernetesVersion), or, where a patch did, put its image back in /etc/kubernetes/manifests/etcd.yaml;" \
+    "then run \`pulumi up\` again"
+  return 1
+}
+
 upgrade_kubeadm() {
   if ! has_version kubeadm; then
     first_boot add_package_source
     first_boot install_kubeadm
     expect_version kubeadm
   fi
+  expect_etcd
   # Ahead of the drain, also when an earlier try ended between the two.
   has_version kubelet || first_boot pull_images
 }

@@ -4,7 +4,7 @@ import { withApi } from "../cluster/kubernetes-api";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
-import { etcdOf, minorFor, minorOf } from "../versions";
+import { etcdOf, minorFor } from "../versions";
 import { type MachineChange, memberState, type PreviousOutputs } from "./machine-changes";
 import { isNewer, isNewerMinor } from "./upgrade";
 
@@ -22,9 +22,8 @@ interface EtcdVersionArgs {
 
 /**
  * Why etcd must not become another minor with Kubernetes. kubeadm starts the etcd of its own minor
- * beside whatever members there are, and an etcd of the minor before does not start once all members
- * have left that. Asked is where this update upgrades to another minor, or takes back an upgrade that
- * has failed.
+ * beside whatever members there are, and leaves a newer one as it is, with its flags and certificates.
+ * Asked is where this update upgrades to another minor, or takes back an upgrade that has failed.
  *
  * Where the operator has the health check skipped, nobody is asked.
  */
@@ -94,7 +93,8 @@ function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
 
 /**
  * Asks members where the step of one has failed that was to upgrade it to a newer minor. That one may
- * run no pod, and one that is lost or not made yet does not answer.
+ * run no pod, so its own step looks (upgrade_kubeadm in cloud-init/bootstrap/upgrade.sh); one that is lost
+ * or not made yet does not answer.
  */
 function returnQuestion(args: EtcdVersionArgs): Question | undefined {
   const { settings, controlPlanes, azure } = args;
@@ -117,10 +117,14 @@ function returnQuestion(args: EtcdVersionArgs): Question | undefined {
   return {
     wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is ${etcd.split("-")[0]}, after an upgrade to ${begun} that has not ended`,
     members: well.length > 0 ? well : existing,
-    problemWith: (said) =>
-      said.every(({ version }) => isNewerMinor(version, etcd))
-        ? `${list(said)}: there is no way back, since an etcd of ${minorOf(etcd)} does not start any more. Nothing was changed; ` +
-          `go on with the upgrade: pulumi config set kubernetesVersion ${begun}, pulumi up`
-        : undefined,
+    problemWith: (said) => {
+      const newer = said.filter(({ version }) => isNewerMinor(version, etcd));
+      if (newer.length === 0) return undefined;
+      return (
+        `${list(newer)}: there is no way back, since kubeadm leaves an etcd as it is that is newer than its own, ` +
+        "and no later update could configure it. Nothing was changed; " +
+        `go on with the upgrade: pulumi config set kubernetesVersion ${begun}, pulumi up`
+      );
+    },
   };
 }

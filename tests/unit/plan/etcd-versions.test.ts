@@ -154,11 +154,22 @@ it("goes on with an upgrade that has begun, by a look at the members that it has
 
 const takenBack: Scene = { kubernetesVersion: before, failedAt: wanted };
 
-it("lets an upgrade to another minor be taken back while a member has not left the old one", async () => {
-  versions = ["3.7.0", "3.6.14", "3.7.0"];
+it("lets an upgrade to another minor be taken back while no other member has left the old one", async () => {
+  versions = ["3.7.0", "3.6.14", "3.6.14"];
 
   expect(await problemsOf(takenBack)).toEqual([]);
   expect(asked).toHaveLength(1);
+});
+
+it("refuses to take it back once one of them has, whose etcd kubeadm would leave as it is", async () => {
+  versions = ["3.7.0", "3.6.14", "3.7.0"];
+
+  expect(await problemsOf(takenBack)).toEqual([
+    expect.stringMatching(
+      `and ${names[2]} reports 3.7.0: there is no way back, since kubeadm leaves .*` +
+        `pulumi config set kubernetesVersion ${wanted}, pulumi up`,
+    ),
+  ]);
 });
 
 const endpointsOf = (...machines: readonly (typeof controlPlanes)[number][]): string =>

@@ -239,6 +239,49 @@ describe("an upgrade", () => {
       expect(order(machine).join()).not.toMatch(/cordon|upgrade/);
     });
 
+    const withEtcd = (image: string) => {
+      const machine = savingIn();
+      const manifest = `  containers:\n  - name: etcd\n    image: ${image}\n    name: etcd\n`;
+      machine.write("/etc/kubernetes/manifests/etcd.yaml", manifest);
+      const wanted =
+        "printf 'registry.k8s.io/%s\\n' kube-apiserver:v9.9.10 etcd:3.6.14-0 pause:3.10";
+      first(machine, "kubeadm", `[[ $* != "config images list"* ]] || { ${wanted}; exit; }`);
+      return machine;
+    };
+
+    it.each([
+      ["registry.k8s.io/etcd:3.7.0-0", "3.7.0-0"],
+      ["registry.k8s.io/etcd:3.6.14-1", "3.6.14-1"],
+      ["gcr.io/etcd-development/etcd:v3.6.14@sha256:0123", "3.6.14"],
+    ])(
+      "is not begun where etcd is newer than kubeadm's, which it would leave (%s)",
+      async (...row) => {
+        const [image, version] = row;
+        const machine = withEtcd(image);
+
+        const { stderr } = await bootstrap(machine);
+
+        expect(stderr).toMatch(
+          new RegExp(
+            `\netcd of this machine is ${version}, newer than the 3.6.14-0 of Kubernetes 9.9.10, and kubeadm leaves .*` +
+              'pulumi config set kubernetesVersion.*\nstep "packages" failed',
+          ),
+        );
+        expect(order(machine).join()).not.toMatch(/snapshot|cordon|upgrade/);
+      },
+    );
+
+    it.each(["registry.k8s.io/etcd:3.6.14-0", "here:5000/etcd:v3.6.9@sha256:9123"])(
+      "is begun where etcd is not newer than kubeadm's (%s)",
+      async (image) => {
+        const machine = withEtcd(image);
+
+        expect((await runStep(machine, "upgrade_kubeadm")).code).toBe(0);
+
+        expect(order(machine).at(-1)).toBe("first-boot pull_images");
+      },
+    );
+
     it("does not begin on one that is well while another one is not", async () => {
       const machine = savingIn(0, "False");
 
