@@ -118,19 +118,22 @@ etcd_snapshot() {
 fetch_snapshot() {
   etcd_snapshot fetch "$restored_from" "$state/snapshot.db"
   etcd_snapshot etcdutl "$state/etcdutl"
-  "$state/etcdutl" snapshot status "$state/snapshot.db" || {
+  "$state/etcdutl" --write-out json snapshot status "$state/snapshot.db" | tee "$run/snapshot-status" || {
     reason "etcdutl cannot read snapshot $restored_from: name an older one (pulumi config set restoreFrom)"
     return 1
   }
 }
 
-# Watches have seen revisions that the snapshot does not know. Past all of them, and with what was
-# before compacted away, every client lists anew (etcd's guide "Disaster recovery").
+# Watches have seen revisions that the snapshot does not know, those of an earlier restoration among them, which no
+# snapshot may have. Past all of them, and with what was before compacted away, every client lists anew (etcd's guide
+# "Disaster recovery"). No etcd writes a million times a second, so that microseconds since 1970 are ahead of each.
 restore_etcd() {
-  local own=https://$address:2380
+  local own=https://$address:2380 revision
+  revision=$(jq .revision "$run/snapshot-status")
   "$state/etcdutl" snapshot restore "$state/snapshot.db" --data-dir "$root/var/lib/etcd" --name "$machine" \
     --initial-cluster "$machine=$own" --initial-advertise-peer-urls "$own" \
-    --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --bump-revision 1000000000 --mark-compacted
+    --initial-cluster-token "zoned-$(date --utc +%Y%m%dT%H%M%SZ)" --mark-compacted \
+    --bump-revision "$((EPOCHSECONDS * 1000000 - revision))"
 }
 
 # Nodes of machines that are gone, this one's predecessor among them, and all pods on them: with the volumes,

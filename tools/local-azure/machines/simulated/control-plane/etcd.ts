@@ -47,10 +47,11 @@ export class Etcd {
     };
     const folder = flag("data-dir").slice("--data-dir=".length);
     fs.rmSync(folder, { recursive: true, force: true });
+    const { revision } = await snapshotStatus(this.binaries.etcdutl, file);
     await call(this.binaries.etcdutl, [
       ...["snapshot", "restore", file],
       ...["data-dir", "name", "initial-cluster", "initial-advertise-peer-urls"].map(flag),
-      "--bump-revision=1000000000",
+      `--bump-revision=${Date.now() * 1000 - revision}`,
       "--mark-compacted",
     ]);
   }
