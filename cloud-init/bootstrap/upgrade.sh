@@ -37,6 +37,8 @@ upgrade_control_plane() {
     rm -f "$pki"/apiserver.{crt,key}
     kubeadm init phase certs apiserver --config "$init_config"
   }
+  # Else each try needs as much of the disk, and etcd ends where that is full.
+  ! control_plane_is_well || forget_copies
   if has_settings "$admin"; then
     kubeadm upgrade node --config "$upgrade_config"
     return

@@ -239,6 +239,24 @@ describe("an upgrade", () => {
       expect(order(machine).join()).not.toMatch(/cordon|upgrade/);
     });
 
+    it.each([
+      ["goes before the next one where the member is well", 0, ""],
+      ["stays where the member is not well, which may need it", 22, "kubeadm-backup-etcd-1\n"],
+    ])("a copy of etcd's data that a try has left %s", async (_, health, left) => {
+      const machine = savingIn();
+      machine.write("/etc/kubernetes/tmp/kubeadm-backup-etcd-1/etcd/member/wal/0.wal", "");
+      first(machine, "curl", `[[ $* != *2381/health* ]] || exit ${health}`);
+      first(
+        machine,
+        "kubeadm",
+        `[[ $1 != upgrade ]] || ls "$root/etc/kubernetes/tmp" >"$root/left"`,
+      );
+
+      expect((await runStep(machine, "upgrade_control_plane")).code).toBe(0);
+
+      expect(machine.read("/left")).toBe(left);
+    });
+
     const withEtcd = (image: string) => {
       const machine = savingIn();
       const manifest = `  containers:\n  - name: etcd\n    image: ${image}\n    name: etcd\n`;
