@@ -63,6 +63,7 @@ export function payloadFor(
     configuration: plan.machineRecords.get(machine.name)!.configuration,
     tasks: tasksOf(machine, plan),
     drainMinutes: settings.drainMinutes,
+    maxPods: maxPodsOf(machine, settings),
     nodeAddress: machine.address,
     modules: proxyModules(settings),
     awaitsReady: settings.cni !== "none",
@@ -87,7 +88,6 @@ export function payloadFor(
     return {
       ...shared,
       role: "worker",
-      maxPods: maxPodsOf(machine, settings),
       files: [{ path: "/etc/zoned/discovery.conf", mode: "0600", content: discovery }, ...files],
     };
   }

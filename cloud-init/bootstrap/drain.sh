@@ -69,6 +69,14 @@ held_pods() {
   done <<<"$pods" | paste --serial --delimiters ';'
 }
 
+# A kubelet that is to take fewer pods than it runs ends those that are too many when it starts, whatever their budgets
+# say; to take more it reserves more memory, and ends those that find none. kubeadm has written the flag that it has.
+has_other_max_pods() {
+  local now
+  now=$(sed --quiet 's/.*--max-pods=\([0-9]*\).*/\1/p' "$root/var/lib/kubelet/kubeadm-flags.env")
+  [[ ${now:-110} != "$max_pods" ]]
+} 2>/dev/null
+
 # What follows a drain needs half an hour of the time that Azure gives the step.
 drain() {
   local held until seconds

@@ -54,8 +54,8 @@ export interface Payload {
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;
   readonly nodeAddress: string;
-  /** Of the kubelet; workers only. The step calculates the kubelet's kubeReserved by it. */
-  readonly maxPods?: number;
+  /** Of the kubelet: another number drains a member. The step calculates a worker's kubeReserved by it. */
+  readonly maxPods: number;
   /** Kernel modules that must be there, now and after every boot. */
   readonly modules: readonly string[];
   /**

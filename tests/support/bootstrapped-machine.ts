@@ -19,6 +19,7 @@ export const controlPlane: Payload = {
   tasks: [],
   drainMinutes: 15,
   nodeAddress: "172.16.2.5",
+  maxPods: 110,
   modules: ["ip_vs", "ip_vs_wlc"],
   files: [
     { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },
@@ -35,7 +36,6 @@ export const worker: Payload = {
   machine: "zoned-test-workers-1",
   role: "worker",
   initialControlPlane: undefined,
-  maxPods: 110,
   files: [
     {
       path: "/etc/zoned/discovery.conf",

@@ -352,14 +352,17 @@ it.each([
   ["what kubeletExtraArgs say", { "max-pods": "60" }, pool, 60],
   ["what its pool says", {}, { ...pool, maxPods: 30 }, 30],
 ])(
-  "tells a worker how many pods its kubelet takes: %s",
+  "tells a machine how many pods its kubelet takes: %s",
   async (_, kubeletExtraArgs, one, maxPods) => {
     const kubeadm = { ...validSettings.kubeadm, kubeletExtraArgs };
+    const { "max-pods": ofAll = "110" }: Record<string, string> = kubeletExtraArgs;
     const { recorder } = await build({
       settings: { controlPlaneCount: 1, kubeadm, workerPools: [{ ...one, name: "web", count: 1 }] },
     });
 
     expect(await payloadOf(recorder, "zoned-test-web-1")).toMatchObject({ maxPods });
-    expect(await payloadOf(recorder, "zoned-test-cp-1")).not.toHaveProperty("maxPods");
+    expect(await payloadOf(recorder, "zoned-test-cp-1")).toMatchObject({
+      maxPods: Number(ofAll),
+    });
   },
 );

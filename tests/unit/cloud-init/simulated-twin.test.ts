@@ -469,10 +469,22 @@ const upgradedWorker = [
         refusal: /^not Ready for the kubelet: kube-scheduler-demo-cp-2\n.+ 124$/,
       },
       {
-        situation: "a worker with another version",
+        situation: "a worker that is to take another number of pods",
         prepare: () => machines.clearFailures("demo-cp-2"),
         vm: worker,
-        script: () => configured(script(worker), { kubernetesVersion: "1.36.4" }),
+        script: () => configured(script(worker), { maxPods: 50 }),
+        world: { files: { ...member("joined"), ...cni } },
+        steps: upgradedWorker,
+        after: async () => {
+          const { status } = await admin().get(`/api/v1/nodes/${worker.name}`);
+          expect(status).toMatchObject({ capacity: { pods: "50" }, allocatable: { pods: "50" } });
+        },
+      },
+      {
+        situation: "a worker with another version",
+        vm: worker,
+        script: () =>
+          configured(script(worker), { kubernetesVersion: "1.36.4", configuration: "last" }),
         world: { files: { ...member("joined"), ...cni } },
         steps: upgradedWorker,
       },

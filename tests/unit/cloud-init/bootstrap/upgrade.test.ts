@@ -666,11 +666,39 @@ describe("an upgrade", () => {
     expect(await bootstrapDespite(machine, tries)).toEqual(endedWell);
   });
 
-  it("drains nothing where only the configuration differs", async () => {
-    const machine = memberIn({ ...worker, configuration: "later" }, [pod("web")]);
+  const kubeletFlags = "/var/lib/kubelet/kubeadm-flags.env";
+  const flagsOf = (maxPods?: number) =>
+    `KUBELET_KUBEADM_ARGS="--cloud-provider=external ${maxPods ? `--max-pods=${maxPods} ` : ""}--node-ip=172.16.2.5"\n`;
 
-    expect((await bootstrap(machine)).code).toBe(0);
-    expect(order(machine).join()).not.toMatch(/evict|first-boot/);
-    expect(order(machine)).toContain("kubeadm upgrade node --config");
-  });
+  it.each<[string, Payload, number | undefined]>([
+    ["a worker", { ...worker, maxPods: 30 }, undefined],
+    ["a control plane", controlPlane, 60],
+  ])(
+    "drains %s whose kubelet is to take another number of pods, which ends those that find no room",
+    async (_, payload, has) => {
+      const machine = memberIn({ ...payload, configuration: "later" }, [pod("web")]);
+      machine.write(kubeletFlags, flagsOf(has));
+
+      expect((await bootstrap(machine)).code).toBe(0);
+
+      expect([...order(machine).slice(0, 2), order(machine).at(-1)]).toEqual([
+        ...["cordon", "evict", "uncordon"],
+      ]);
+      expect(order(machine).join()).not.toContain("first-boot");
+    },
+  );
+
+  it.each([undefined, 60])(
+    "drains nothing where only the rest of the configuration differs (%s pods)",
+    async (maxPods) => {
+      const machine = memberIn({ ...worker, configuration: "later", maxPods: maxPods ?? 110 }, [
+        pod("web"),
+      ]);
+      machine.write(kubeletFlags, flagsOf(maxPods));
+
+      expect((await bootstrap(machine)).code).toBe(0);
+      expect(order(machine).join()).not.toMatch(/evict|first-boot/);
+      expect(order(machine)).toContain("kubeadm upgrade node --config");
+    },
+  );
 });

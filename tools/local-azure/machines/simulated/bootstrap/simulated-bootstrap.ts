@@ -29,6 +29,7 @@ import {
   awaitTurn,
   drain,
   endTurn,
+  hasOtherMaxPods,
   hasOtherVersion,
   restartPods,
   uncordon,
@@ -138,10 +139,12 @@ export class SimulatedBootstrap {
     }
     machine.beginUpgrade();
     await steps.step("packages", () => undefined);
-    if (hasOtherVersion(await kubelet.get(nodePath(payload.machine)), payload)) {
-      if (hasTask(payload, "snapshots")) {
-        await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
-      }
+    const node = await kubelet.get(nodePath(payload.machine));
+    const isNext = hasOtherVersion(node, payload);
+    if (isNext && hasTask(payload, "snapshots")) {
+      await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
+    }
+    if (isNext || hasOtherMaxPods(node, payload)) {
       await steps.step("drain", async () => {
         await awaitTurn(kubelet, payload, this.limits.peers);
         await drain(kubelet, payload);

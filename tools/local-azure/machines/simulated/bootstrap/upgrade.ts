@@ -15,8 +15,12 @@ const rootAuthority = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.cr
 const pollMs = 500;
 
 /** Whether the kubelet of a node is of another version than the payload wants. */
-export const hasOtherVersion = (node: Body, { kubernetesVersion }: Payload): boolean =>
-  node.status?.nodeInfo?.kubeletVersion !== `v${kubernetesVersion}`;
+export const hasOtherVersion = ({ status }: Body, { kubernetesVersion }: Payload): boolean =>
+  status?.nodeInfo?.kubeletVersion !== `v${kubernetesVersion}`;
+
+/** Whether it takes another number of pods. */
+export const hasOtherMaxPods = ({ status }: Body, { maxPods }: Payload): boolean =>
+  status?.capacity?.pods !== `${maxPods}`;
 
 /** Cordons a node and evicts its pods, with the kubelet's own certificate, as the script does. */
 export async function drain(
@@ -143,14 +147,16 @@ export async function restartPods(api: Api): Promise<void> {
   }
 }
 
-/** A kubelet of another version reports it in its Node's status. */
+/** A kubelet reports in its Node's status of which version it is, and how many pods it takes. */
 export const upgradeKubelet = async (
   kubelet: Api,
-  { machine, kubernetesVersion }: Payload,
+  { machine, kubernetesVersion, maxPods }: Payload,
 ): Promise<void> => {
   const version = `v${kubernetesVersion}`;
   const nodeInfo = { kubeletVersion: version, kubeProxyVersion: version };
-  await kubelet.patch(`${nodePath(machine)}/status`, { status: { nodeInfo } }, mergePatch);
+  const pods = { pods: `${maxPods}` };
+  const status = { nodeInfo, capacity: pods, allocatable: pods };
+  await kubelet.patch(`${nodePath(machine)}/status`, { status }, mergePatch);
 };
 
 const turnsPath = `/api/v1/namespaces/kube-system/configmaps/${turnsName}`;

@@ -30,7 +30,6 @@ const controlPlaneTaint: NodeTaint = {
 export const nodePath = (name: string): string => `/api/v1/nodes/${name}`;
 
 const osDiskGib = 64;
-const podsPerNode = 110;
 
 /** A kubelet's argument, as kubeadm passes it on; the last of several counts. */
 const argument = ({ kubeletExtraArgs = [] }: NodeRegistration, name: string): string | undefined =>
@@ -57,7 +56,7 @@ const registeredTaints = (text: string | undefined): NodeTaint[] =>
     });
 
 /** Capacity and architecture of a node of this VM size, as the list of SKUs has them. */
-function nodeSize(name: string) {
+function nodeSize(name: string, maxPods: number) {
   const size = findSize(name);
   if (size === undefined) throw new Error(`${name} is not in the local Azure's list of VM sizes`);
   const { cores, memoryGb, architecture } = size;
@@ -66,7 +65,7 @@ function nodeSize(name: string) {
     capacity: {
       cpu: `${cores}`,
       memory: `${memoryGb}Gi`,
-      pods: `${podsPerNode}`,
+      pods: `${maxPods}`,
       "ephemeral-storage": `${osDiskGib}Gi`,
     },
   };
@@ -76,7 +75,7 @@ function nodeSize(name: string) {
 export function nodeOf(
   vm: VirtualMachine,
   registration: NodeRegistration,
-  { role, kubernetesVersion }: Pick<Payload, "role" | "kubernetesVersion">,
+  { role, kubernetesVersion, maxPods }: Pick<Payload, "role" | "kubernetesVersion" | "maxPods">,
 ) {
   const nodeIp = argument(registration, "node-ip");
   if (nodeIp !== undefined && nodeIp !== vm.privateAddress) {
@@ -85,7 +84,7 @@ export function nodeOf(
     );
   }
   const external = argument(registration, "cloud-provider") === "external";
-  const { architecture, capacity } = nodeSize(vm.size);
+  const { architecture, capacity } = nodeSize(vm.size, maxPods);
   return {
     apiVersion: "v1",
     kind: "Node",

@@ -31,7 +31,8 @@ import { until } from "../../../../../tests/support/until";
 
 const vm = vmOf("demo-workers-1", "2", "172.16.2.16");
 const registration = { kubeletExtraArgs: [{ name: "cloud-provider", value: "external" }] };
-const fresh = nodeOf(vm, registration, { role: "worker", kubernetesVersion: "1.36.3" });
+const worker = { role: "worker", kubernetesVersion: "1.36.3", maxPods: 30 } as const;
+const fresh = nodeOf(vm, registration, worker);
 
 const podOf = (image: string, more: object = {}) => ({
   metadata: {
@@ -209,7 +210,6 @@ it.each<[what: string, given: Silent]>([
   expect(asked).toEqual(what.startsWith("deletes") ? [deletion] : []);
 });
 
-const worker = { role: "worker", kubernetesVersion: "1.36.3" } as const;
 const args = (values: Record<string, string>) =>
   Object.entries(values).map(([name, value]) => ({ name, value }));
 
@@ -230,13 +230,16 @@ it("refuses an address that the machine does not have", () => {
 });
 
 it.each([
-  ["Standard_B2s", "amd64", { cpu: "2", memory: "4Gi" }],
-  ["Standard_D4ps_v5", "arm64", { cpu: "4", memory: "16Gi" }],
-])("has on a %s the architecture %s, and what that size has", (size, architecture, capacity) => {
-  expect(nodeOf({ ...vm, size }, {}, worker).status).toMatchObject({
-    ...{ nodeInfo: { architecture }, capacity, allocatable: capacity },
-  });
-});
+  ["Standard_B2s", "amd64", { cpu: "2", memory: "4Gi", pods: "30" }],
+  ["Standard_D4ps_v5", "arm64", { cpu: "4", memory: "16Gi", pods: "30" }],
+])(
+  "has on a %s the architecture %s, what that size has, and room for as many pods as it is told",
+  (size, architecture, capacity) => {
+    expect(nodeOf({ ...vm, size }, {}, worker).status).toMatchObject({
+      ...{ nodeInfo: { architecture }, capacity, allocatable: capacity },
+    });
+  },
+);
 
 const present = [{ key: "a", effect: "NoSchedule" }];
 const ofEffect = [{ key: "a", effect: "NoExecute" }];
