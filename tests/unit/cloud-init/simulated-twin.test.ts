@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import { parsePayload, type Payload } from "../../../components/machine/payload";
-import { versions } from "../../../components/versions";
+import { minors, versions } from "../../../components/versions";
 import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../tools/local-azure/machines/machines";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
@@ -146,7 +146,8 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
   kubelet: `${installedVersion("kubelet")}; echo "Kubernetes v$version"`,
   kubeadm: `case $* in
     version*) ${installedVersion("kubeadm")}; echo "v$version" ;;
-    "config images list"*) echo registry.k8s.io/etcd:${versions.etcd} ;;
+    "config images list"*) ${installedVersion("kubeadm")}
+      [[ $version == ${minors[1].minor}.* ]] && echo registry.k8s.io/etcd:${minors[1].etcd} || echo registry.k8s.io/etcd:${versions.etcd} ;;
     "upgrade"*) ;;
     "kubeconfig user"*) echo minted ;;
     "init phase"*) ;;
@@ -541,10 +542,25 @@ const upgradedWorker = [
         steps: [...again, "control plane", "snapshots", "node", "certificates", "secrets"],
       },
       {
+        situation: "a control plane that is to go back to the minor before, whose etcd is older",
+        vm: cp[0],
+        script: () =>
+          saving(script(cp[0]), blobs, { kubernetesVersion: "1.36.4", configuration: "before" }),
+        world: {
+          files: {
+            ...member("initialized"),
+            ...cni,
+            "/etc/kubernetes/manifests/etcd.yaml": `    image: registry.k8s.io/etcd:${versions.etcd}\n`,
+          },
+        },
+        steps: [...again, "other control planes", "packages"],
+        refusal: /^etcd of this machine is \d+\.\d+\.\d+|\n.+ 1$/,
+      },
+      {
         situation: "a control plane with another version, which is saved before",
         vm: cp[0],
         script: () =>
-          saving(script(cp[0]), blobs, { kubernetesVersion: "1.36.4", configuration: "last" }),
+          saving(script(cp[0]), blobs, { kubernetesVersion: "1.37.9", configuration: "last" }),
         world: { files: { ...member("initialized"), ...cni } },
         steps: [
           ...again,

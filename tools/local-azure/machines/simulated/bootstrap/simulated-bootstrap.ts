@@ -27,6 +27,7 @@ import {
 import { type Steps, TimedOut } from "./steps";
 import {
   awaitTurn,
+  checkEtcd,
   drain,
   endTurn,
   hasOtherMaxPods,
@@ -138,7 +139,9 @@ export class SimulatedBootstrap {
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
     }
     machine.beginUpgrade();
-    await steps.step("packages", () => undefined);
+    await steps.step("packages", () =>
+      isControlPlane ? checkEtcd(cluster.etcdVersionOf(machine.vm), payload) : undefined,
+    );
     const node = await kubelet.get(nodePath(payload.machine));
     const isNext = hasOtherVersion(node, payload);
     if (isNext && hasTask(payload, "snapshots")) {

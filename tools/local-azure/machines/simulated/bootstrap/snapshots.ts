@@ -174,7 +174,7 @@ function tokenOf({ identities }: VirtualMachine, clientId: string): string {
   );
 }
 
-const minorOf = (version: string): number => Number(version.split(".")[1]);
+export const minorOf = (version: string): number => Number(version.split(".")[1]);
 
 function checkOrigin(
   snapshot: string,

@@ -1,11 +1,13 @@
 import { setTimeout as wait } from "node:timers/promises";
 
 import { type Payload, upgradeCordon } from "../../../../../components/machine/payload";
+import { etcdOf } from "../../../../../components/versions";
 import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
 import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
 import { caFile, fileOf, filesOf, hasTask, initFile } from "./payload";
+import { minorOf } from "./snapshots";
 import { turnsName } from "../../../../../components/cluster/turns";
 
 const clusterAnnotation = "zoned/configuration";
@@ -21,6 +23,17 @@ export const hasOtherVersion = ({ status }: Body, { kubernetesVersion }: Payload
 /** Whether it takes another number of pods. */
 export const hasOtherMaxPods = ({ status }: Body, { maxPods }: Payload): boolean =>
   status?.capacity?.pods !== `${maxPods}`;
+
+/** Fails where kubeadm would leave etcd as it is, since that is newer than its own. */
+export function checkEtcd(etcd: string, { kubernetesVersion }: Payload): void {
+  const wanted = etcdOf(kubernetesVersion);
+  if (minorOf(etcd) <= minorOf(wanted)) return;
+  throw new Error(
+    `etcd of this machine is ${etcd}, newer than the ${wanted} of Kubernetes ${kubernetesVersion}, and kubeadm leaves such a one ` +
+      "as it is: no flag, certificate or CA would reach it. So the machine was not touched. Go on with the upgrade that brought it " +
+      "(pulumi config set kubernetesVersion); then run `pulumi up` again",
+  );
+}
 
 /** Cordons a node and evicts its pods, with the kubelet's own certificate, as the script does. */
 export async function drain(
