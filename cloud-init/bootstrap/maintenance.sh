@@ -10,13 +10,13 @@ turns=/api/v1/namespaces/kube-system/configmaps/zoned-maintenance
 repairs_wait=zoned/repairs-wait-until
 
 # shellcheck disable=SC2016 # jq's own
-# Not an update's: machines of an update follow each other as Pulumi has it, and exclude all others, this machine's
-# own renewal or reboot too. Nor what repairs this machine, whose restart it is.
+# Machines of an update follow each other as Pulumi has it, and exclude all others, this machine's own renewal or
+# reboot too. What repairs this machine excludes others alone: it is its restart, or what an update of it repairs.
 others='(select($why == "repair") | .metadata.annotations["'$repairs_wait'"] // "" | select(. > $now)
     | "an update has run, and repairs wait until \(.)"),
   ((.data // {}) | to_entries[] | (.value / " ") as [$by, $until]
-    | select($until > $now and if $why == "update" then $by != "update" and .key != $own
-      else .key != $own and .key != "repair.\($own)" or $by == "update" end)
+    | select($until > $now and if $by == "update" then $why != "update"
+      else .key != $own and .key != "repair.\($own)" end)
     | "\(.key) is down for \($by), at most until \($until)")'
 
 # ask_turns [CURL'S OPTION...]: the answer, and its status in a last line

@@ -507,6 +507,15 @@ describe("an update", () => {
   });
 
   it.each([
+    ["does not wait for what repairs the very machine that it changes", name, 0],
+    ["waits for what repairs another one", "other", 1],
+  ])("%s", async (_, repaired, code) => {
+    const turns = { [`repair.${repaired}`]: until("repair", 30 * minutes) };
+
+    expect(await new Machine({ turns }).bootstrap("has_turn")).toMatchObject({ code });
+  });
+
+  it.each([
     ["that has had its turn", { [name]: until("update", 30 * minutes) }],
     ["that needed none, as one that has just joined", {}],
   ])("has repairs wait for a quarter of an hour after a step %s", async (_, turns) => {

@@ -102,6 +102,18 @@ it("lets an update wait for a machine that is down, and go on when that is back"
   expect(await written()).toEqual({});
 });
 
+it("lets an update go on with the very machine that is repaired, and with no other one", async () => {
+  const repair = `repair ${new Date(Date.now() + 600_000).toISOString()}`;
+  await api.put(`${configMaps}/${turnsName}`, { ...nobodyIsDown, data: { "repair.two": repair } });
+
+  await expect(takeTurn({ api: operator, machine: "one", minutes: 0 })).rejects.toThrow(
+    /repair\.two is down for repair/,
+  );
+  await takeTurn({ api: operator, machine: "two", minutes: 0 });
+
+  expect((await written())["two"]).toMatch(/^update /);
+});
+
 it("ends an update's turn of a machine that has left for good, and keeps that of one that is made anew", async () => {
   await takeTurn({ api: operator, machine: "one", minutes: 1 });
   await takeTurn({ api: operator, machine: "three", minutes: 1 });
