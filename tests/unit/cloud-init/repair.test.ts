@@ -52,7 +52,9 @@ const silent = (minutes = 11, change: Change = {}) =>
 const programs = {
   curl: `case $* in
     */events*) for word; do [[ $word != {* ]] || jq --raw-output '"\\(.reason) \\(.involvedObject.name)"' <<<"$word" >>"$root/said"; done ;;
-    *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22; cat "$root/token" ;;
+    *oauth2/token*) [[ $* == *"--header Metadata:true"* && $* == *client_id=it* ]] || exit 22
+      [[ -e $root/metadata ]] || { cat "$root/token"; exit; }
+      exec ${installed("curl", "curl")} "\${@/169.254.169.254/$(<"$root/metadata")}" ;;
     *http://127.0.0.1:*/virtualMachines/*) exec ${installed("curl", "curl")} "$@" ;;
     *management.azure.com*) [[ ! -e $root/refuses ]] || exit 22
       header=$(cat "\${@: -2:1}" 2>/dev/null || true); for word; do [[ $word != @* ]] || header=$(cat "\${word#@}"); done
@@ -73,6 +75,8 @@ interface World {
   readonly isOff?: boolean;
   /** Names of machines with ephemeral OS disks, but for their numbers. */
   readonly ephemeral?: readonly string[];
+  /** Where the metadata service is, which else is a stand-in that has a token. */
+  readonly metadata?: string;
   /** The local Azure, and a token for it. */
   readonly azure?: { readonly endpoint: string; readonly token: string };
 }
@@ -80,10 +84,12 @@ interface World {
 const fake = { endpoint: "https://management.azure.com", token: "secret" };
 
 async function repair(
-  { nodes, turns = {}, wait, leads = true, isOff = false, ephemeral = [], azure = fake }: World,
+  { nodes, turns = {}, wait, leads = true, isOff = false, ephemeral = [], ...world }: World,
   refuses = false,
 ) {
+  const { azure = fake, metadata } = world;
   const machine = new FakeMachine(programs);
+  if (metadata !== undefined) machine.write("/metadata", new URL(metadata).host);
   machine.ship("bootstrap.sh", "/opt/zoned/bootstrap.sh");
   machine.write(
     "/var/lib/zoned/variables",
@@ -250,6 +256,21 @@ it.each([
     expect(said).toEqual([`${reason} ${sick}`, `RepairFailed ${sick}`]);
     expect(annotated.at(-1)).toMatch(`${sick} zoned/repaired=${last} 20`);
     expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
+  },
+);
+
+it.each([404, 410, 429, 500])(
+  "asks the metadata service again for a token where it answers %d",
+  async (status) => {
+    let asked = 0;
+    const metadata = await serve((_, response) => {
+      response.writeHead(asked++ === 0 ? status : 200);
+      response.end(JSON.stringify({ access_token: fake.token }));
+    });
+
+    const repaired = await repair({ nodes: [itself, silent()], metadata });
+
+    expect(repaired.asked).toEqual(asksTo("restart"));
   },
 );
 
