@@ -111,12 +111,13 @@ renew() {
   is_due
   if [[ ! -e $begun ]]; then
     ((due)) || return 0
-    expect_peers "renewing certificates"
     bootstrap control_plane_is_well >/dev/null 2>&1 ||
       fail "not renewing certificates, since this control plane is not well"
-    take_turn
-    date --utc +%FT%TZ >"$begun"
   fi
+  # Also to go on with an earlier try, whose turn has ended by itself.
+  expect_peers "renewing certificates"
+  take_turn
+  [[ -e $begun ]] || date --utc +%FT%TZ >"$begun"
   stamp=$(<"$begun")
   # Else an earlier try got this far.
   if ((due)); then kubeadm certs renew all; fi

@@ -325,7 +325,7 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       expect(files()).toEqual(before);
     });
 
-    it("leaves the API server alone when etcd does not come back, and goes on from there the next time", async () => {
+    it("leaves the API server alone when etcd does not come back, and goes on from there in its next turn", async () => {
       await makeControlPlane();
       machine.write("/stuck", "etcd");
       const before = files();
@@ -339,10 +339,21 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       const half = files();
       machine.removeFile("/stuck");
       machine.forgetCalls();
+      // Its turn has ended by itself since.
+      machine.removeFile("/turned");
+      const down = { data: { "zoned-test-workers-1": "Redeploy 2999-01-01T00:00:00Z" } };
+      machine.write("/turns", JSON.stringify(down));
+      expect((await renew()).stderr).toContain("zoned-test-workers-1 is down for Redeploy");
+      machine.write("/turns", "{}");
+      machine.write("/objects", JSON.stringify(peers("etcd")));
+      expect((await renew()).stderr).toContain("another control plane is not well");
+      expect([files(), machine.has("/turned")]).toEqual([half, false]);
+      machine.write("/objects", JSON.stringify(peers()));
       expect((await renew()).stdout.match(/^.+(?=: restarted$)/gm)).toEqual(components);
       expect(machine.callsOf("kubeadm").join()).not.toContain("renew");
       expect(files().get("pki/apiserver.crt")).toBe(half.get("pki/apiserver.crt"));
       expect(files().get("manifests/etcd.yaml")).toBe(half.get("manifests/etcd.yaml"));
+      expect(machine.read("/turned")).toContain(`{"${name}":"renewal `);
     });
 
     it("waits for a bootstrap step that is at work, which configures the same programs, and fails where kubeadm does", async () => {
