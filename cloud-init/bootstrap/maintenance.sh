@@ -231,8 +231,11 @@ recover() {
   rm -f "$handled"
 }
 
-# kured's sentinel: whether it may begin with this machine.
-may_reboot() { exclude_step && may_be_down && take_turn reboot; }
+is_schedulable() { ask_as_kubelet "$(node_path)" | jq --exit-status '.spec.unschedulable != true' >/dev/null; }
+
+# kured's sentinel, which it asks before it cordons: whether it may begin with this machine. After a drain that fails
+# kured uncordons a Node whoever has cordoned it (cmd/kured/main.go).
+may_reboot() { exclude_step && may_be_down && is_schedulable && take_turn reboot; }
 
 # kured's way to reboot, when it has drained this machine. Where another one is down by now, or its bootstrap
 # step is at work, kured tries again.

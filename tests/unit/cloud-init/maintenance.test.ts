@@ -448,6 +448,19 @@ describe("kured", () => {
     expect(await machine.bootstrap("may_reboot")).toMatchObject({ code: 1 });
   });
 
+  it.each([
+    [
+      "that somebody has cordoned, for it would take that cordon away",
+      (machine: Machine) => machine.write("/node", '{"spec": {"unschedulable": true}}'),
+    ],
+    ["whose Node cannot be asked for", (machine: Machine) => machine.removeFile("/node")],
+  ])("does not begin with a machine %s", async (_, change) => {
+    const machine = new Machine();
+    change(machine);
+
+    expect(await machine.bootstrap("may_reboot")).toMatchObject({ code: 1 });
+  });
+
   it("reboots it in its turn, which ends when it is back", async () => {
     const machine = new Machine();
 
