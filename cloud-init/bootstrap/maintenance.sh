@@ -145,6 +145,9 @@ exclude_step() {
   flock --nonblock 9
 }
 
+# When an event begins, in seconds since 1970. Of one that has begun Azure gives no time.
+not_before='(.NotBefore | if . == "" then now else strptime("%a, %d %b %Y %H:%M:%S GMT") | mktime end)'
+
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
   local events event unanswered=$root/run/zoned-events-unanswered
@@ -156,11 +159,12 @@ look_at_events() {
   fi
   rm -f "$unanswered"
   exclude_step || return 0
-  # A freeze, hours ahead or not, is looked at when what this machine has gone down for is over.
+  # The next one: Azure lists them in no order, and a redeploy may be days away. A freeze, hours ahead or not, is looked
+  # at when what this machine has gone down for is over.
   event=$(jq --compact-output --arg machine "$machine" --arg handled "$(cat "$handled" 2>/dev/null || true)" 'first(.Events
     | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
     | map(select(.EventType != "Freeze" or $handled == "" or .EventId == ($handled / " ")[0]))
-    | sort_by(.EventType == "Freeze")[]) // empty' <<<"$events")
+    | sort_by(.EventType == "Freeze", '"$not_before"')[]) // empty' <<<"$events")
   if [[ -n $event ]]; then
     prepare "$event"
   elif [[ -e $handled ]]; then
@@ -180,7 +184,7 @@ state_of_node() {
 prepare() {
   local id type status left why node held turn=yes minutes=30
   read -r id type status left < <(jq --raw-output '"\(.EventId) \(.EventType) \(.EventStatus) " +
-    "\(if .NotBefore == "" then 0 else (.NotBefore | strptime("%a, %d %b %Y %H:%M:%S GMT") | mktime) - now | floor end)"' <<<"$1")
+    "\('"$not_before"' - now | floor)"' <<<"$1")
   if [[ $(cut --delimiter=' ' --fields=1 "$handled" 2>/dev/null) != "$id" ]]; then
     echo "$id" >"$handled"
     say_on_node "$type$status" "$(jq --raw-output '"\(.Description // "") Event \(.EventId) of Azure, " +

@@ -358,6 +358,23 @@ describe("of other events", () => {
     expect(said.slice(-2)).toEqual(["MaintenanceEnded", "FreezeScheduled"]);
   });
 
+  it.each([
+    ["a Spot machine's end", eventOf("Preempt", 30)],
+    ["its end, as an update deletes it", eventOf("Terminate", 300)],
+    ["what has begun", eventOf("Reboot", 0, started)],
+  ])(
+    "of several it looks at the next one: %s, and not a redeploy of days later",
+    async (_, next) => {
+      const later = eventOf("Redeploy", 3 * 86_400, { EventId: "another" });
+      const freeze = eventOf("Freeze", 0, { ...started, EventId: "a third" });
+      const machine = new Machine({ events: [freeze, later, next] });
+
+      await machine.look();
+
+      expect(machine.lines("said")[0]).toMatch(`${next.EventType}${next.EventStatus}: `);
+    },
+  );
+
   it("those of other machines are none of its business", async () => {
     const machine = new Machine({ events: [eventOf("Reboot", 900, { Resources: ["another"] })] });
 
