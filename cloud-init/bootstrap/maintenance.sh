@@ -181,6 +181,13 @@ state_of_node() {
   echo "${state:-silent}"
 }
 
+# Whether a control plane restarts or redeploys it.
+is_repaired() {
+  local answer
+  answer=$(ask_turns) && jq --exit-status --arg line "repair.$machine" --arg now "$(date --utc +%FT%TZ)" \
+    '(.data[$line] // "") / " " | .[1] > $now' <<<"${answer%$'\n'*}" >/dev/null
+}
+
 prepare() {
   local id type status left why node held turn=yes minutes=30
   read -r id type status left < <(jq --raw-output '"\(.EventId) \(.EventType) \(.EventStatus) " +
@@ -195,7 +202,8 @@ prepare() {
   # An update has drained it, and waits for Azure to restart or delete it. Whoever deletes a machine whose API is
   # silent wants that too: on a control plane that has left etcd it is.
   node=$(state_of_node)
-  if [[ $node == drained || ($node == silent && $type == Terminate) ]]; then
+  # No kubelet ends the pods of a machine that is repaired, and one that is cordoned is repaired no further.
+  if [[ $node == drained || ($node == silent && $type == Terminate) ]] || is_repaired; then
     [[ $role == worker ]] || give_leadership || true
     acknowledge "$id"
     return

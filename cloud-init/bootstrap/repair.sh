@@ -24,15 +24,18 @@ leads_etcd() {
 }
 
 # The one machine that is not Ready of all that nobody has cordoned or switched off, if it is a worker, for long
-# enough, and not about to join. Two at once are a zone, the network or a flaw of all, which no restart repairs. It is
-# alone where no other machine of its zone is Ready: then the zone may be out.
+# enough, and not about to join. The cordon of an event that came after its restart counts for none: it stays for as
+# long as the machine is not Ready. Two at once are a zone, the network or a flaw of all, which no restart repairs. It
+# is alone where no other machine of its zone is Ready: then the zone may be out.
 sick_worker() {
   # shellcheck disable=SC2016 # jq's own
-  jq --raw-output --argjson patience "$patience_seconds" --argjson joining "$joining_seconds" '
+  jq --raw-output --argjson patience "$patience_seconds" --argjson joining "$joining_seconds" \
+    --arg cordon "$cordoned_for_event" '
     def ready: first(.status.conditions[]? | select(.type == "Ready")) // {status: "Unknown"};
     def zone: .metadata.labels["topology.kubernetes.io/zone"];
     [.items[] | select((ready | .status) == "True") | zone] as $well
-    | [.items[] | select((ready | .status) != "True" and .spec.unschedulable != true)
+    | [.items[] | select((ready | .status) != "True")
+      | select(.spec.unschedulable != true or (.metadata.annotations // {} | has("zoned/repaired") and has($cordon)))
       | select(any(.spec.taints[]?; .key == "node.cloudprovider.kubernetes.io/shutdown") | not)]
     | select(length == 1) | .[0]
     | select(.metadata.labels | has("node-role.kubernetes.io/control-plane") | not)
@@ -62,7 +65,8 @@ ask_azure() {
     # shellcheck source=/dev/null
     . "$repair_settings"
     # 404, 410 and 429 are to be asked again too, 410 for 70 s. curl waits 1 s, 2 s, 4 s and so on, 127 s in all.
-    token=$(curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors --noproxy '*' --header Metadata:true \
+    token=$(curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors \
+      --noproxy '*' --header Metadata:true \
       "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${RESOURCE_MANAGER//:/%3A}%2F&client_id=$CLIENT_ID" |
       jq --raw-output .access_token)
     if [[ -s $root/etc/zoned/proxy.env ]]; then

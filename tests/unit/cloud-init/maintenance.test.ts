@@ -208,15 +208,16 @@ describe("a machine that Azure is to redeploy", () => {
   });
 
   it.each([
-    ["approves, emptied, the restart by which it is repaired", name, approvedFor],
-    ["does not approve while another one is repaired", "zoned-test-workers-2", []],
-  ])("%s", async (_, repaired, expected) => {
-    const turns = { [`repair.${repaired}`]: until("repair", 30 * minutes) };
-    const machine = new Machine({ events: [eventOf("Reboot")], turns });
+    ["approves at once the restart by which it is repaired", name, 30, [approvedFor, false, []]],
+    ["drains for one after its repair", name, -1, [[], true, ["web-1/eviction"]]],
+    ["waits while another one is repaired", "zoned-test-workers-2", 30, [[], false, []]],
+  ])("%s", async (_, repaired, left, expected) => {
+    const turns = { [`repair.${repaired}`]: until("repair", left * minutes) };
+    const machine = new Machine({ events: [eventOf("Reboot")], turns, pods: [pod("web-1")] });
 
     await machine.look();
 
-    expect(machine.approved).toEqual(expected);
+    expect([machine.approved, machine.isCordoned, machine.lines("evicted")]).toEqual(expected);
   });
 
   it("does not approve while a budget holds a pod", async () => {

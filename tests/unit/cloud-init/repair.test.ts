@@ -1,4 +1,5 @@
 import { machineRights } from "../../../components/azure/lacking-rights";
+import { eventCordon } from "../../../components/cluster/turns";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import {
   createResources,
@@ -160,6 +161,15 @@ it.each([
   expect(asked).toEqual(expected);
 });
 
+const eventCordoned = { [eventCordon]: "602D9444-D2CD-49C7-8624-8643E7171297" };
+
+it("redeploys it also where it was cordoned for an event of Azure since its restart", async () => {
+  const annotations = { "zoned/repaired": `restart ${ago(31)}`, ...eventCordoned };
+  const nodes = [itself, other, neighbour, silent(60, { annotations, ...isCordoned })];
+
+  expect((await repair({ nodes })).asked).toEqual(asksTo("redeploy"));
+});
+
 it("restarts, and does not redeploy, the only machine of a zone, which may be out", async () => {
   const annotations = { "zoned/repaired": `restart ${ago(31)}` };
   const off = node("zoned-test-batch-3", "Unknown", 60, { ...isOff, labels: inZone(3) });
@@ -209,6 +219,19 @@ it.each<[string, World]>([
   ],
   ["and is a control plane", { nodes: [itself, silent(11, { labels: controlPlane })] }],
   ["and is cordoned", { nodes: [itself, silent(11, isCordoned)] }],
+  [
+    "and was cordoned before, for an event of Azure",
+    { nodes: [itself, silent(11, { ...isCordoned, annotations: eventCordoned })] },
+  ],
+  [
+    "and was cordoned by somebody since its restart",
+    {
+      nodes: [
+        ...[itself, neighbour],
+        silent(60, { ...isCordoned, annotations: { "zoned/repaired": `restart ${ago(31)}` } }),
+      ],
+    },
+  ],
   ["and is switched off", { nodes: [itself, silent(11, isOff)] }],
   ["while an update runs", { nodes: [itself, silent()], turns: { b: `update ${until}` } }],
   ["between two steps of an update", { nodes: [itself, silent()], wait: until }],
