@@ -122,12 +122,16 @@ say_on_node() {
         involvedObject: {kind: "Node", name: $node, uid: $node}, firstTimestamp: $now, lastTimestamp: $now}')" || true
 }
 
-# The event that this machine is at: its id, and what has become of it. It outlives a reboot.
+# The event that this machine is at: its id, and what has become of it (drains or rests, until when in seconds since
+# 1970, or acknowledged). It outlives a reboot.
 handled=$state/maintenance
 cordoned_for_event=zoned/cordoned-for-maintenance
 
 # How long before its time an event is prepared for also out of turn, for it then comes unasked.
 least_seconds=180
+
+# How long a machine that could not be drained takes pods, and leaves the turn to others, before it tries again.
+rest_seconds=3600
 
 maintain() {
   local looks=0
@@ -189,7 +193,9 @@ is_repaired() {
 }
 
 prepare() {
-  local id type status left why node held turn=yes minutes=30
+  local id type status left phase until why node held turn=yes minutes=30
+  # The last try to drain it begins so long before its time.
+  local last=$((drain_minutes * 60 + least_seconds))
   read -r id type status left < <(jq --raw-output '"\(.EventId) \(.EventType) \(.EventStatus) " +
     "\('"$not_before"' - now | floor)"' <<<"$1")
   if [[ $(cut --delimiter=' ' --fields=1 "$handled" 2>/dev/null) != "$id" ]]; then
@@ -208,6 +214,8 @@ prepare() {
     acknowledge "$id"
     return
   fi
+  read -r _ phase until <"$handled"
+  [[ $phase != rests ]] || ((EPOCHSECONDS >= until || left <= last)) || return 0
   [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
   # It goes for good then.
   [[ $type != Terminate && $type != Preempt ]] || minutes=5
@@ -221,6 +229,18 @@ prepare() {
   held=$(held_pods)
   if [[ -n $held ]]; then
     say "$type waits for pods, for ${left} s at most: $held"
+    case $phase in
+      '' | rests) echo "$id drains $((EPOCHSECONDS + drain_minutes * 60))" >"$handled" ;;
+      drains)
+        # Of a host that is about to fail Azure tells days ahead, in which no other machine could be down.
+        ((EPOCHSECONDS > until && left > last)) || return 0
+        uncordon "$cordoned_for_event"
+        end_turn other
+        say_on_node "${type}Delayed" \
+          "pods are still here after $drain_minutes minutes, and the next try is in an hour at most"
+        echo "$id rests $((EPOCHSECONDS + rest_seconds))" >"$handled"
+        ;;
+    esac
   elif [[ -n $turn ]]; then
     acknowledge "$id"
     [[ $(<"$handled") == *acknowledged ]] || say_on_node "${type}Acknowledged" "no pods are left here, and Azure may go on with event $id"
@@ -239,7 +259,7 @@ recover() {
   [[ $role == worker ]] || control_plane_is_well >/dev/null
   uncordon "$cordoned_for_event"
   end_turn other
-  say_on_node MaintenanceEnded "this machine is well after ${words% acknowledged}"
+  say_on_node MaintenanceEnded "this machine is well after ${words%% *}"
   rm -f "$handled"
 }
 

@@ -135,6 +135,13 @@ class Machine extends FakeMachine {
     if (pods) this.write("/pods", JSON.stringify({ items: pods }));
   }
 
+  /** Has what it waits for be so many minutes nearer. */
+  pass(passed: number): void {
+    const file = "/var/lib/zoned/maintenance";
+    const until = (time: string) => `${Number(time) - passed * 60}`;
+    this.write(file, this.read(file).replace(/\b\d+$/m, until));
+  }
+
   bootstrap = (...words: string[]) => this.run("/opt/zoned/bootstrap.sh", words);
   look = () => this.bootstrap("look_at_events");
   duringStep(...words: string[]) {
@@ -228,6 +235,51 @@ describe("a machine that Azure is to redeploy", () => {
 
     expect(machine.approved).toEqual([]);
     expect(stdout).toContain("The disruption budget web needs 2");
+  });
+
+  it("gives pods that a budget holds drainMinutes, takes pods again and lets others be down, and tries again an hour later", async () => {
+    const machine = new Machine({
+      events: [eventOf("Redeploy", 3 * 86_400)],
+      pods: [pod("web-1")],
+    });
+    machine.write("/budget", "");
+    const whatIs = async () => {
+      await machine.look();
+      return [machine.isCordoned, name in machine.json("turns").data];
+    };
+
+    expect(await whatIs()).toEqual([true, true]);
+    machine.pass(14);
+    expect(await whatIs()).toEqual([true, true]);
+    machine.pass(2);
+    expect(await whatIs()).toEqual([false, false]);
+    expect(machine.lines("said").at(-1)).toMatch(
+      /^RedeployDelayed: pods are still here after 15 minutes/,
+    );
+    machine.pass(59);
+    expect(await whatIs()).toEqual([false, false]);
+    machine.pass(2);
+    expect(await whatIs()).toEqual([true, true]);
+
+    machine.pass(16);
+    expect(await whatIs()).toEqual([false, false]);
+    // As long as a drain may take, and the three minutes out of turn.
+    machine.set({ events: [eventOf("Redeploy", 17 * 60)] });
+    expect(await whatIs()).toEqual([true, true]);
+    machine.pass(16);
+    expect(await whatIs()).toEqual([true, true]);
+    expect(machine.approved).toEqual([]);
+  });
+
+  it("stays cordoned once it has approved, also where a pod comes after that", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy", 3 * 86_400)] });
+    await machine.look();
+    machine.set({ pods: [pod("web-1")] });
+    await machine.look();
+    machine.pass(16);
+    await machine.look();
+
+    expect([machine.approved, machine.isCordoned]).toEqual([approvedFor, true]);
   });
 
   it("waits while another machine is down, and drains out of turn when its time comes, without a word to Azure", async () => {
