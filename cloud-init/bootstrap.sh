@@ -29,7 +29,7 @@ admin=$root/etc/kubernetes/admin.conf
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready='' is_api_private=''
-configuration='' cluster='' drain_minutes='' restored_from='' max_pods=''
+configuration='' cluster='' drain_minutes='' restored_from='' max_pods='' is_ephemeral=''
 modules=()
 tasks=()
 upgraded=''

@@ -88,6 +88,7 @@ export function payloadFor(
     return {
       ...shared,
       role: "worker",
+      ...(machine.ephemeralOsDisk !== undefined && { isEphemeral: true }),
       files: [{ path: "/etc/zoned/discovery.conf", mode: "0600", content: discovery }, ...files],
     };
   }

@@ -193,7 +193,7 @@ is_repaired() {
 }
 
 prepare() {
-  local id type status left phase until why node held turn=yes minutes=30
+  local id type status left phase until why node held stays='' turn=yes minutes=30
   # The last try to drain it begins so long before its time.
   local last=$((drain_minutes * 60 + least_seconds))
   read -r id type status left < <(jq --raw-output '"\(.EventId) \(.EventType) \(.EventStatus) " +
@@ -208,13 +208,16 @@ prepare() {
   # An update has drained it, and waits for Azure to restart or delete it. Whoever deletes a machine whose API is
   # silent wants that too: on a control plane that has left etcd it is.
   node=$(state_of_node)
+  # On another host its OS disk is blank: it goes there no sooner than it must.
+  [[ -z $is_ephemeral || $type != Redeploy ]] || stays=yes
   # No kubelet ends the pods of a machine that is repaired, and one that is cordoned is repaired no further.
-  if [[ $node == drained || ($node == silent && $type == Terminate) ]] || is_repaired; then
+  if [[ $node == drained || ($node == silent && $type == Terminate) ]] || { [[ -z $stays ]] && is_repaired; }; then
     [[ $role == worker ]] || give_leadership || true
     acknowledge "$id"
     return
   fi
   read -r _ phase until <"$handled"
+  [[ -z $stays ]] || ((left <= last)) || return 0
   [[ $phase != rests ]] || ((EPOCHSECONDS >= until || left <= last)) || return 0
   [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
   # It goes for good then.
@@ -241,7 +244,7 @@ prepare() {
         echo "$id rests $((EPOCHSECONDS + rest_seconds))" >"$handled"
         ;;
     esac
-  elif [[ -n $turn ]]; then
+  elif [[ -n $turn && -z $stays ]]; then
     acknowledge "$id"
     [[ $(<"$handled") == *acknowledged ]] || say_on_node "${type}Acknowledged" "no pods are left here, and Azure may go on with event $id"
     echo "$id acknowledged" >"$handled"

@@ -29,6 +29,7 @@ if what in ("files", "settings"):
         file.write(f"modules=({shlex.join(payload['modules'])})\n")
         file.write(f"awaits_ready={'yes' if payload.get('awaitsReady', True) else ''}\n")
         file.write(f"is_api_private={'yes' if payload.get('isApiPrivate') else ''}\n")
+        file.write(f"is_ephemeral={'yes' if payload.get('isEphemeral') else ''}\n")
         file.write(f"tasks=({shlex.join(payload['tasks'])})\n")
     # kubeadm applies every patch that it finds there. One is the machine's own: see reservations.sh.
     for patch in glob.glob(patches + "/*"):

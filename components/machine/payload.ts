@@ -64,6 +64,8 @@ export interface Payload {
    * @default true; without a pod network of this program's own nobody knows when nodes can be
    */
   readonly awaitsReady?: boolean;
+  /** Whether its OS disk is blank on another host; workers only. */
+  readonly isEphemeral?: boolean;
   /** The snapshot that the initial control plane initializes the cluster with: a name, or `latest`. */
   readonly restoredFrom?: string;
   readonly files: readonly PayloadFile[];

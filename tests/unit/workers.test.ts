@@ -213,6 +213,16 @@ it("joins with a token of its own, and holds no key of the cluster's", async () 
   expect(payload).not.toHaveProperty("initialControlPlane");
 });
 
+it("knows whether its OS disk lasts no longer than it stays on its host", async () => {
+  const fast = { ...pool, name: "fast", count: 1, ephemeralOsDisk: "NvmeDisk" as const };
+  const { recorder } = await build({
+    settings: { ...settings, workerPools: [...settings.workerPools, fast] },
+  });
+
+  expect(await payloadOf(recorder, "zoned-test-fast-1")).toHaveProperty("isEphemeral", true);
+  expect(await payloadOf(recorder, "zoned-test-web-1")).not.toHaveProperty("isEphemeral");
+});
+
 it("takes other CAs as a member, once there are others than the first ones", async () => {
   const takes = async (keys: readonly number[], past: readonly number[] = []) => {
     const cas = { keys, rewritten: true, past };

@@ -1,5 +1,6 @@
 import { eventCordon, repairsWait } from "../../../components/cluster/turns";
 import { bootstrapText } from "../../../components/machine/payload";
+import { worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { run } from "../../support/tools";
@@ -269,6 +270,22 @@ describe("a machine that Azure is to redeploy", () => {
     machine.pass(16);
     expect(await whatIs()).toEqual([true, true]);
     expect(machine.approved).toEqual([]);
+  });
+
+  it.each([
+    ["does not prepare for it days ahead", "Redeploy", 3 * 86_400, [false, []]],
+    ["drains shortly before it, and approves nothing", "Redeploy", 17 * 60, [true, []]],
+    ["approves a restart", "Reboot", 900, [true, approvedFor]],
+  ])("and whose OS disk is then blank %s", async (_, type, seconds, expected) => {
+    const machine = new Machine({ events: [eventOf(type, seconds)] });
+    const payload = { ...worker, machine: name, isEphemeral: true };
+    machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify(payload)}\n`);
+    machine.write("/run/zoned/it", "");
+    expect(await machine.run("/script.sh", ["read_payload"])).toMatchObject({ code: 0 });
+
+    await machine.look();
+
+    expect([machine.isCordoned, machine.approved]).toEqual(expected);
   });
 
   it("stays cordoned once it has approved, also where a pod comes after that", async () => {
