@@ -1,7 +1,7 @@
 import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
-import { Member } from "./control-plane/member";
+import { Member } from "./control-plane";
 import { numberOf } from "./plan/initialization";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";

@@ -1,7 +1,7 @@
 import * as managedidentity from "@pulumi/azure-native/managedidentity";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ExistingIdentity } from "./azure/existing-identity";
+import type { ExistingIdentity } from "./azure/identities";
 import { kubeletIdentityName } from "./azure/resource-names";
 import { knownOutput, Shown, shownText } from "./azure/shown";
 import type { ClusterGroup } from "./cluster-group";

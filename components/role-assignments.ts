@@ -2,9 +2,15 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ExistingNetwork } from "./azure/existing-network";
-import { foreignRoleId, foreignRoles, isOwnRole } from "./azure/foreign-roles";
+import {
+  assignmentName,
+  builtIn,
+  foreignRoleId,
+  foreignRoles,
+  isOwnRole,
+  roleAt,
+} from "./azure/role-ids";
 import { pullAssignments, type Registry } from "./azure/registries";
-import { assignmentName, builtIn, roleAt } from "./azure/role-ids";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity, type KubeletIdentity } from "./identity";
 import { Roles } from "./roles";

@@ -2,10 +2,9 @@ import * as authorization from "@pulumi/azure-native/authorization";
 import * as pulumi from "@pulumi/pulumi";
 
 import { inNetworks, machineRights } from "./azure/lacking-rights";
-import type { AzureConnection } from "./azure/connection";
+import type { AzureConnection } from "./azure/resource-manager";
 import type { NetworkPart } from "./azure/existing-network";
-import type { NetworkRole } from "./azure/foreign-roles";
-import { ownRoleId, roleAt } from "./azure/role-ids";
+import { type NetworkRole, ownRoleId, roleAt } from "./azure/role-ids";
 import { stackName } from "./azure/stack-tag";
 import { hasOwnIdentity } from "./settings/logins";
 import { toSet } from "./settings/problem";

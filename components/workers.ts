@@ -6,7 +6,7 @@ import type { ApiBalancer } from "./api-balancer";
 import { payloadFor } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
-import { Member } from "./control-plane/member";
+import { Member } from "./control-plane";
 import type { KubeletIdentity } from "./identity";
 import { bootstrapScript } from "./machine/payload";
 import { JoinToken } from "./machine/join-token";

@@ -1,7 +1,7 @@
 import { parseDiskEncryptionSet } from "../settings/azure-ids";
 import { quoted, toRemove, toSet } from "../settings/problem";
 import { Settings } from "../settings/settings";
-import type { AzureConnection } from "./connection";
+import type { AzureConnection } from "./resource-manager";
 import { Offers } from "./offers";
 import type { Sku } from "./size-offers";
 

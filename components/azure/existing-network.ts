@@ -2,8 +2,7 @@ import { Address4 } from "ip-address";
 
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/azure-ids";
-import type { AzureConnection } from "./connection";
-import type { Example } from "./resource-manager";
+import type { AzureConnection, Example } from "./resource-manager";
 import { type Permission, permissionsAt } from "./rights";
 import type { Route } from "./routes";
 import type { SecurityRule } from "./security-rules";

@@ -2,7 +2,7 @@ import { Address4 } from "ip-address";
 
 import { type MachinePlan, privateApiAddress } from "../settings/topology";
 import type { Settings } from "../settings/settings";
-import type { AzureConnection } from "./connection";
+import type { AzureConnection } from "./resource-manager";
 import { type ExistingNetwork, keyOf, networkVersion, subnetIdOf } from "./existing-network";
 import { apiBalancerName } from "./resource-names";
 import { type Shown, shownAs } from "./shown";

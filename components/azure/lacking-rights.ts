@@ -2,9 +2,8 @@ import { digest } from "../digest";
 import { hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import type { AzureConnection } from "./connection";
+import type { ArmClient, AzureConnection } from "./resource-manager";
 import { type ExistingNetwork, type NetworkPart, networkParts } from "./existing-network";
-import type { ArmClient } from "./resource-manager";
 import { groupId, kubeletIdentityName } from "./resource-names";
 import { type Permission, permits, permitsData } from "./rights";
 

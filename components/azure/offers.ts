@@ -9,7 +9,7 @@ import {
   Quota,
   quotaProblems,
 } from "./quotas";
-import { AzureConnection } from "./connection";
+import { AzureConnection } from "./resource-manager";
 import { hardwareOf } from "./hardware";
 import { getGalleryImage } from "./gallery-image";
 import { getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";

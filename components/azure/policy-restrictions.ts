@@ -1,5 +1,5 @@
 import { entry, toSet } from "../settings/problem";
-import type { AzureConnection } from "./connection";
+import type { AzureConnection } from "./resource-manager";
 
 /** What is known of a resource before it is made, in the shape of Azure's REST API. */
 export interface PlannedContent {

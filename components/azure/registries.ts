@@ -1,9 +1,9 @@
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/logins";
 import { quoted, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { type Assignment, isAssignable } from "./assignable";
-import type { AzureConnection } from "./connection";
-import { type ExistingIdentity, getExistingIdentity } from "./existing-identity";
+import { type Assignment, isAssignable } from "./assigned-scopes";
+import type { AzureConnection } from "./resource-manager";
+import { type ExistingIdentity, getExistingIdentity } from "./identities";
 import { lackingRights, type NeededRight, neededRights, type Needy } from "./lacking-rights";
 import { groupId, kubeletIdentityName } from "./resource-names";
 import { roleAt } from "./role-ids";

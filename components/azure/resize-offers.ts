@@ -1,14 +1,14 @@
 import type { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
-import type { AzureConnection } from "./connection";
+import type { AzureConnection } from "./resource-manager";
 import { groupId } from "./resource-names";
 import {
   capability,
   hasAcceleratedNetworking,
   isNvmeOnly,
   isSameSize,
-  Sku,
   sizesIn,
+  Sku,
 } from "./size-offers";
 import { AzureState, computeVersion } from "./state";
 

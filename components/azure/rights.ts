@@ -1,9 +1,8 @@
 import type { Settings } from "../settings/settings";
 import { hasOwnIdentity } from "../settings/logins";
 import { quoted } from "../settings/problem";
-import type { AzureConnection } from "./connection";
+import type { ArmClient, AzureConnection } from "./resource-manager";
 import { groupId } from "./resource-names";
-import type { ArmClient } from "./resource-manager";
 import { type Shown, shownAs } from "./shown";
 
 /** What one role allows: its actions without its exceptions. */

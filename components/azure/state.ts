@@ -1,6 +1,5 @@
 import { Settings } from "../settings/settings";
-import { AzureConnection } from "./connection";
-import { ArmClient } from "./resource-manager";
+import { ArmClient, AzureConnection } from "./resource-manager";
 import { groupId, groupName } from "./resource-names";
 import { getShown, Shown, shownAs, ShownResource } from "./shown";
 import { isOfThisStack } from "./stack-tag";

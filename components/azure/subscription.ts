@@ -1,7 +1,7 @@
 import { hasIssuer } from "../settings/logins";
 import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
-import { AzureConnection } from "./connection";
+import { AzureConnection } from "./resource-manager";
 import type { PlannedResource } from "./policy-restrictions";
 import { apiBalancerName, dnsLabel, issuerAccount } from "./resource-names";
 import { rightsProblems } from "./rights";

@@ -2,8 +2,8 @@ import { ownAccounts } from "../settings/logins";
 import { quoted, toRemove, toSet } from "../settings/problem";
 import { azureName, mostOfIdentity } from "../settings/rules/identities";
 import type { Settings } from "../settings/settings";
-import type { AzureConnection } from "./connection";
-import { askIdentity, unreadableIdentity } from "./existing-identity";
+import type { AzureConnection } from "./resource-manager";
+import { askIdentity, unreadableIdentity } from "./identities";
 import { keyOf } from "./existing-network";
 
 /** What Azure says of the identities that service accounts log in as. */

@@ -5,13 +5,44 @@ import * as pulumi from "@pulumi/pulumi";
 import type { ExistingNetwork } from "../azure/existing-network";
 import { imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
-import { cloudInitText } from "../machine/cloud-init-files";
+import { cloudInitText } from "../machine/payload";
 import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
 import { Network } from "../network";
 import type { Settings } from "../settings/settings";
-import type { BuilderMachine } from "./builder-machine";
 import { captureWhenOff, outputOf } from "./capture";
 import { builderName } from "./known-image";
+import type { AzureConnection } from "../azure/resource-manager";
+import { hardwareOf } from "../azure/hardware";
+import { getSkus } from "../azure/offers";
+import { type MachinePlan, machinesOf } from "../settings/topology";
+
+/** What the machine that an image is taken of has in common with one of the cluster's. */
+export interface BuilderMachine extends Pick<MachinePlan, "size" | "zone" | "osDiskSku"> {
+  readonly isNvmeOnly: boolean;
+}
+
+/**
+ * The first machine of the cluster on which an image of x64 boots.
+ *
+ * @throws RunError where there is none
+ */
+export async function builderMachine(
+  settings: Settings,
+  connection: AzureConnection,
+): Promise<BuilderMachine> {
+  const machines = machinesOf(settings);
+  const hardware = hardwareOf(machines, { skus: await getSkus(settings, connection) });
+  const first = machines.find(({ name }) => hardware.get(name)?.architecture === "x64");
+  if (first === undefined) {
+    const sizes = [...new Set(machines.map(({ size }) => size))];
+    throw new pulumi.RunError(
+      `all machines of this cluster have Arm processors (${sizes.join(", ")}), and an image is for x64: machines of these sizes are made of ` +
+        "Ubuntu's image, also where the setting image names another. Run npm run image where controlPlaneSize or a pool has an x64 size",
+    );
+  }
+  const { size, zone, osDiskSku } = first;
+  return { size, zone, osDiskSku, isNvmeOnly: hardware.get(first.name)!.isNvmeOnly };
+}
 
 export interface BuilderArgs {
   readonly group: ClusterGroup;

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import * as pulumi from "@pulumi/pulumi";
 
-import { connect } from "../azure/connection";
+import { connect } from "../azure/resource-manager";
 import { computeVersion, powerIn } from "../azure/state";
 import type { Settings } from "../settings/settings";
 

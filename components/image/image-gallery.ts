@@ -2,7 +2,7 @@ import * as compute from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { AzureConnection } from "../azure/connection";
+import type { AzureConnection } from "../azure/resource-manager";
 import { contentTags } from "../azure/gallery-image";
 import { groupId } from "../azure/resource-names";
 import { type Shown, shownAs, type ShownResource } from "../azure/shown";

@@ -1,7 +1,7 @@
 import { imageVersionOf } from "../azure/image-offers";
 import { stackName } from "../azure/stack-tag";
 import { digest } from "../digest";
-import { cloudInitText } from "../machine/cloud-init-files";
+import { cloudInitText } from "../machine/payload";
 import { askBackend } from "../plan/backend";
 import type { Settings } from "../settings/settings";
 

@@ -5,7 +5,7 @@ import { type ProxySettings, proxyVariables, wantsLogin } from "../settings/prox
 import type { Settings } from "../settings/settings";
 import { machineMirror } from "../settings/sources";
 import { minorFor, versions } from "../versions";
-import { scriptFile } from "./cloud-init-files";
+import { scriptFile } from "./payload";
 
 /** Azure's ceiling on a machine's custom data, counted before base64. */
 const maxCustomDataBytes = 65_535;

@@ -5,7 +5,7 @@ import { containerAddress } from "../azure/snapshots";
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { snapshotAccount, subjectOf } from "../settings/logins";
 import type { Settings } from "../settings/settings";
-import { scriptFile, unitFile } from "./cloud-init-files";
+import { scriptFile, unitFile } from "./payload";
 
 type BackupSettings = Pick<Settings, "clusterName" | "etcdBackups" | "resourceManagerEndpoint">;
 

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { connect } from "../azure/connection";
+import { connect } from "../azure/resource-manager";
 import { groupId } from "../azure/resource-names";
 import { computeVersion } from "../azure/state";
 import type { Settings } from "../settings/settings";

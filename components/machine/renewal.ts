@@ -1,5 +1,5 @@
 import type { PayloadFile } from "../kubeadm/payload-file";
-import { scriptFile, unitFile } from "./cloud-init-files";
+import { scriptFile, unitFile } from "./payload";
 
 /** On the Node of a control plane: until when all certificates are valid that kubeadm made there. */
 export const validUntil = "zoned/certificates-valid-until";

@@ -16,7 +16,7 @@ import { addressProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
-import { type Federation, planFederation } from "./federation";
+import { type Federation, planFederation, planTokenIssuers } from "./federation";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
 import {
@@ -31,10 +31,9 @@ import {
 import { networkMessages, networkProblems, networkWarnings } from "./network-requests";
 import type { Observed } from "./observe";
 import { policyProblems, policyWarnings } from "./policies";
-import { ownRoutesWarnings } from "./own-routes";
+import { ownRoutesWarnings } from "./ways";
 import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
-import { planTokenIssuers } from "./token-issuers";
 import { upgradeProblems } from "./upgrade";
 
 /** What an update does, as far as that follows from what was read. */

@@ -1,5 +1,5 @@
 import { apiZone } from "../api-server";
-import { type Lock, lockRemoval, lockText } from "../azure/group-locks";
+import { type Lock, lockRemoval, lockText } from "../azure/locks";
 import { apiBalancerName, egressNames, identityNames, networkNames } from "../azure/resource-names";
 import { shownAs, type ShownResource } from "../azure/shown";
 import { isOfThisStack, stackName, stackOf, stackTag } from "../azure/stack-tag";

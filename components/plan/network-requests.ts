@@ -33,8 +33,7 @@ import {
   stoppedBy,
 } from "../azure/security-rules";
 import { addressesOf, isIn, type Span } from "../azure/spans";
-import { type NeededFlow, neededFlows } from "./needed-flows";
-import { hostsOf } from "./own-routes";
+import { hostsOf, type NeededFlow, neededFlows } from "./ways";
 
 /** What is wrong with a network of others. */
 interface Request {
@@ -371,7 +370,7 @@ const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>
 
 /**
  * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. That some clients
- * get no answer may be meant. Beside a private API, any way out will do; one that a gateway announces is not to be seen here, so that own-routes.ts warns.
+ * get no answer may be meant. Beside a private API, any way out will do; one that a gateway announces is not to be seen here, so that ways.ts warns.
  */
 function waysOut(
   { apiAccess, apiAccessCidrs, httpProxy }: Settings,
@@ -425,7 +424,7 @@ function waysOut(
   ];
 }
 
-/** What a firewall does with packets between machines is not to be seen here, so that own-routes.ts warns. */
+/** What a firewall does with packets between machines is not to be seen here, so that ways.ts warns. */
 function waysWithin(
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,

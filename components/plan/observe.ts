@@ -3,15 +3,18 @@ import * as pulumi from "@pulumi/pulumi";
 import { cloudProviderProblems } from "../add-ons/manifests/cloud-provider-images";
 import { findManifests, manifestsFor } from "../add-ons/manifests/manifests";
 import { apiName } from "../api-server";
-import { type AddedIdentity, getAddedIdentities } from "../azure/added-identities";
+import {
+  type AddedIdentity,
+  getAddedIdentities,
+  getExistingIdentity,
+  type IdentityAnswer,
+} from "../azure/identities";
 import { assignedScopeProblems } from "../azure/assigned-scopes";
-import { type AzureConnection, connect } from "../azure/connection";
+import { type AzureConnection, connect } from "../azure/resource-manager";
 import { type DiskEncryptionAnswer, getDiskEncryption } from "../azure/disk-classes";
-import { getExistingIdentity, type IdentityAnswer } from "../azure/existing-identity";
 import { type ExistingNetwork, getExistingNetwork } from "../azure/existing-network";
-import { getForeignLocks, type LocksAnswer } from "../azure/foreign-locks";
+import { getForeignLocks, getGroupLocks, type Lock, type LocksAnswer } from "../azure/locks";
 import { placed, type Places } from "../azure/free-addresses";
-import { getGroupLocks, type Lock } from "../azure/group-locks";
 import { lackingRights, neededRights } from "../azure/lacking-rights";
 import { hardwareOf } from "../azure/hardware";
 import { getOffers, type Offers } from "../azure/offers";
@@ -37,7 +40,7 @@ import type { PreviousOutputs } from "./machine-changes";
 import { plannedResources } from "./planned-resources";
 import { newKinds } from "./policies";
 import { refuse } from "./refuse";
-import { getLoginProblem } from "./token-logins";
+import { getLoginProblem } from "./federation";
 import { isOtherMinor } from "./upgrade";
 
 /** What the last update that succeeded left in this stack's outputs. */

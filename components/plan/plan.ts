@@ -4,7 +4,7 @@ import { nodeImages } from "../add-ons/node-images";
 import { apiPort, type ApiServer } from "../api-server";
 import type { DiskClass, DiskEncryptionSet } from "../azure/disk-classes";
 import type { Hardware } from "../azure/hardware";
-import type { ExistingIdentity } from "../azure/existing-identity";
+import type { ExistingIdentity } from "../azure/identities";
 import type { ExistingNetwork } from "../azure/existing-network";
 import type { Registry } from "../azure/registries";
 import { getDeallocations } from "../azure/resize-offers";
@@ -18,14 +18,14 @@ import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { decide, type Decision } from "./decide";
 import type { Federation } from "./federation";
-import { etcdVersionProblems } from "./etcd-versions";
+import { etcdVersionProblems } from "./upgrade";
 import { checkGate, type Gate } from "./gate";
 import type { Initialization } from "./initialization";
 import { hasLeft, type PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
 import { privateApiWarnings } from "./private-api";
 import { refuse } from "./refuse";
-import { unfinishedJoinProblems } from "./unfinished-joins";
+import { unfinishedJoinProblems } from "./left-machines";
 import { checkSnapshot } from "./wanted-snapshot";
 
 /** All that is known before the first resource is registered. */

@@ -1,7 +1,11 @@
 import { AzureState } from "../azure/state";
-import { memberState, PreviousOutputs } from "./machine-changes";
+import { type MachineChange, memberState, PreviousOutputs } from "./machine-changes";
 import { Settings } from "../settings/settings";
-import { minorOf } from "../versions";
+import { etcdOf, minorFor, minorOf } from "../versions";
+import { getEtcdVersions } from "../cluster/etcd-member";
+import { withApi } from "../cluster/kubernetes-api";
+import { isHealthCheckSkipped } from "../settings/times";
+import type { MachinePlan } from "../settings/topology";
 
 const numbersOf = (version: string): [number, number, number] => {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
@@ -106,4 +110,125 @@ export function upgradeProblems(
     return [];
   });
   return [...skewed, ...mixed];
+}
+
+interface EtcdVersionArgs {
+  readonly settings: Pick<Settings, "kubernetesVersion" | "skipHealthCheckUntil">;
+  readonly changes: readonly MachineChange[];
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly azure: Pick<AzureState, "machines">;
+  readonly previous: PreviousOutputs | undefined;
+  /** From the stack's outputs. */
+  readonly kubeconfig: string | undefined;
+  /** When this program started, as ISO 8601. */
+  readonly now: string;
+}
+
+/**
+ * Why etcd must not become another minor with Kubernetes. kubeadm starts the etcd of its own minor
+ * beside whatever members there are, and leaves a newer one as it is, with its flags and certificates.
+ * Asked is where this update upgrades to another minor, or takes back an upgrade that has failed.
+ *
+ * Where the operator has the health check skipped, nobody is asked.
+ */
+export async function etcdVersionProblems(args: EtcdVersionArgs): Promise<string[]> {
+  const { settings, kubeconfig, now } = args;
+  const question = upgradeQuestion(args) ?? returnQuestion(args);
+  if (question === undefined || kubeconfig === undefined) return [];
+  if (isHealthCheckSkipped(settings, now)) return [];
+  const { wants, members, problemWith } = question;
+  return withApi(kubeconfig, async (api) => {
+    const urls = members.map(({ address }) => `https://${address}:2379`);
+    const versions = await getEtcdVersions(api, members[0]!.name, urls);
+    const problem = problemWith(
+      members.map(({ name }, index) => ({ name, version: versions[index]! })),
+    );
+    return problem === undefined ? [] : [`${wants}, and ${problem}`];
+  }).catch(({ message }: Error) => [
+    `${wants}, and nobody knows which version the members have: ${message}. ` +
+      "Nothing was changed; see that every control plane runs and is well (npm run doctor), then run pulumi up again",
+  ]);
+}
+
+interface Question {
+  /** What the settings want and why that matters. */
+  readonly wants: string;
+  readonly members: readonly MachinePlan[];
+  readonly problemWith: (said: readonly Reported[]) => string | undefined;
+}
+
+/** What a member says of itself. */
+interface Reported {
+  readonly name: string;
+  readonly version: string;
+}
+
+const list = (said: readonly Reported[]): string =>
+  said.map(({ name, version }) => `${name} reports ${version}`).join(", ");
+
+/** Asks those that this update upgrades to another minor, resized or not, if its etcd wants something of members. */
+function upgradeQuestion(args: EtcdVersionArgs): Question | undefined {
+  const { settings, changes, controlPlanes, azure, previous } = args;
+  const { kubernetesVersion } = settings;
+  const { etcdBefore } = minorFor(kubernetesVersion);
+  const versionOf = ({ name }: MachinePlan): string =>
+    memberState(azure.machines.get(name), previous?.machines[name]).kubernetesVersion ??
+    kubernetesVersion;
+  const members = controlPlanes.filter(
+    (one) =>
+      isNewerMinor(kubernetesVersion, versionOf(one)) &&
+      changes.some(({ machine, action }) => machine === one.name && action !== "replace"),
+  );
+  const [first] = members;
+  if (etcdBefore === undefined || first === undefined) return undefined;
+  return {
+    wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is only compatible with members from ${etcdBefore} on`,
+    members,
+    problemWith: (said) => {
+      const old = said.filter(({ version }) => isNewer(etcdBefore, version));
+      if (old.length === 0) return undefined;
+      return (
+        `${list(old)}. Nothing was changed; with its present version this program upgrades etcd, one member after ` +
+        `another: pulumi config set kubernetesVersion ${versionOf(first)}, pulumi up, then upgrade Kubernetes`
+      );
+    },
+  };
+}
+
+/**
+ * Asks members where the step of one has failed that was to upgrade it to a newer minor. That one may
+ * run no pod, so its own step looks (upgrade_kubeadm in cloud-init/bootstrap/upgrade.sh); one that is lost
+ * or not made yet does not answer.
+ */
+function returnQuestion(args: EtcdVersionArgs): Question | undefined {
+  const { settings, controlPlanes, azure } = args;
+  const { kubernetesVersion } = settings;
+  const etcd = etcdOf(kubernetesVersion);
+  const tried = controlPlanes.flatMap(({ name }) => {
+    const step = azure.machines.get(name)?.bootstrap;
+    const version = step?.state === "Succeeded" ? undefined : step?.kubernetesVersion;
+    return version !== undefined && isNewerMinor(version, kubernetesVersion) ? [version] : [];
+  });
+  const [begun] = tried;
+  if (begun === undefined) return undefined;
+  const existing = controlPlanes.filter(({ name }) => {
+    const machine = azure.machines.get(name);
+    return machine?.bootstrap !== undefined && !machine.removedFromEtcd;
+  });
+  const well = existing.filter(
+    ({ name }) => azure.machines.get(name)?.bootstrap?.state === "Succeeded",
+  );
+  return {
+    wants: `kubernetesVersion is ${kubernetesVersion}, whose etcd is ${etcd.split("-")[0]}, after an upgrade to ${begun} that has not ended`,
+    members: well.length > 0 ? well : existing,
+    problemWith: (said) => {
+      const newer = said.filter(({ version }) => isNewerMinor(version, etcd));
+      if (newer.length === 0) return undefined;
+      return (
+        `${list(newer)}: there is no way back, since kubeadm leaves an etcd as it is that is newer than its own, ` +
+        "and no later update could configure it. Nothing was changed; " +
+        `go on with the upgrade: pulumi config set kubernetesVersion ${begun}, pulumi up`
+      );
+    },
+  };
 }

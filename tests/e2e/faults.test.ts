@@ -1,6 +1,6 @@
 import { disturb, type Kill } from "../../tools/lab/faults/cases/disturbances";
 import { Life } from "../../tools/lab/faults/life";
-import { firstUp as whole, small } from "../../tools/lab/faults/cases/scenarios";
+import { small, firstUp as whole } from "../../tools/lab/faults/cases/scenarios";
 import { conclude } from "../../tools/lab/faults/trial";
 import { testFolder } from "../support/test-folder";
 

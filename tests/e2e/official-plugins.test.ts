@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { account } from "../../tools/local-azure/arm/resources/ids";
+import { account } from "../../tools/local-azure/arm/resources/resource";
 import { endDaemon, ensureDaemon } from "../../tools/local-azure/daemon/daemon-client";
 import { choosePlugins } from "../../tools/local-azure/rehearsal/choose-plugins";
 import { Rehearsal } from "../../tools/local-azure/rehearsal/rehearsal";

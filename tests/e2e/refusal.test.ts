@@ -5,7 +5,7 @@ import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
 import { explainRefusals } from "../../components/azure/refusals";
 import { Fault } from "../../tools/local-azure/arm/faults";
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "../../tools/lab/local-cloud";
 

@@ -1,7 +1,6 @@
-import type { AzureConnection } from "../../components/azure/connection";
-import { ArmClient } from "../../components/azure/resource-manager";
+import { ArmClient, type AzureConnection } from "../../components/azure/resource-manager";
 import type { ResourceManager } from "../../tools/local-azure/arm/resource-manager";
-import { account } from "../../tools/local-azure/arm/resources/ids";
+import { account } from "../../tools/local-azure/arm/resources/resource";
 import type { Served } from "../../tools/local-azure/arm/rest/listener";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
 

@@ -10,8 +10,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { cloudInitText } from "../../components/machine/cloud-init-files";
-import { bootstrapText } from "../../components/machine/payload";
+import { bootstrapText, cloudInitText } from "../../components/machine/payload";
 import { testFolder } from "./test-folder";
 import { installed, Outcome, run } from "./tools";
 

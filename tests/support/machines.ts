@@ -7,8 +7,7 @@ import type { Hardware } from "../../components/azure/hardware";
 import { apiName } from "../../components/api-server";
 import type { RotationState } from "../../components/kubeadm/rotation";
 import { Certificates } from "../../components/certificates";
-import { InitialControlPlane } from "../../components/control-plane/initial-control-plane";
-import { JoiningControlPlanes } from "../../components/control-plane/joining-control-planes";
+import { InitialControlPlane, JoiningControlPlanes } from "../../components/control-plane";
 import { Identity, type KubeletIdentity } from "../../components/identity";
 import { parsePayload, Payload } from "../../components/machine/payload";
 import { Network } from "../../components/network";
@@ -22,7 +21,7 @@ import { Settings } from "../../components/settings/settings";
 import { machinesOf } from "../../components/settings/topology";
 import { Workers } from "../../components/workers";
 import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
-import { alwaysLeft, validSettings, subscriptionId, specOf } from "./sample";
+import { alwaysLeft, specOf, subscriptionId, validSettings } from "./sample";
 
 export const vmType = "azure-native:compute:VirtualMachine";
 export const stepType = "azure-native:compute:VirtualMachineExtension";

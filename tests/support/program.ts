@@ -1,10 +1,9 @@
 import { text } from "node:stream/consumers";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { makePlan, Plan } from "../../components/plan/plan";
 import { loadSettings } from "../../components/settings/load";
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import type { ResourceManager } from "../../tools/local-azure/arm/resource-manager";
 import { serveRest } from "../../tools/local-azure/arm/rest/rest";
 import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";

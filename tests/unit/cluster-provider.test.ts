@@ -3,7 +3,7 @@ import { ClusterRole } from "@pulumi/kubernetes/rbac/v1";
 import * as pulumi from "@pulumi/pulumi";
 
 import { clusterProvider } from "../../components/cluster-provider";
-import { Member } from "../../components/control-plane/member";
+import { Member } from "../../components/control-plane";
 import { Plan } from "../../components/plan/plan";
 import { dependenciesOf, Recorded, Recorder } from "../support/record";
 

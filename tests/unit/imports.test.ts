@@ -32,7 +32,7 @@ const program = [
   "components/api-dns.ts",
   "components/api-balancer.ts",
   "components/bootstrap-payload.ts",
-  "components/control-plane",
+  "components/control-plane.ts",
   "components/workers.ts",
   "components/cluster-provider.ts",
   "components/outputs.ts",

@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import { schemaOf } from "../../tools/local-azure/arm/types/resource-type";
 import { typeOfToken } from "../../tools/local-azure/arm/types/types";
 import { awaitedBy } from "../support/machines";

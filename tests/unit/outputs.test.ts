@@ -1,9 +1,8 @@
 import { setTimeout } from "node:timers/promises";
-
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { Member } from "../../components/control-plane/member";
+import { Member } from "../../components/control-plane";
 import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
 import { only } from "../../components/kubeadm/rotation";

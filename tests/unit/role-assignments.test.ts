@@ -1,7 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ExistingIdentity } from "../../components/azure/existing-identity";
+import type { ExistingIdentity } from "../../components/azure/identities";
 import type { ExistingNetwork } from "../../components/azure/existing-network";
 import type { Registry } from "../../components/azure/registries";
 import { neededRights } from "../../components/azure/lacking-rights";
@@ -9,11 +9,15 @@ import { Identity, KubeletIdentity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
 import { Roles, takenRoles } from "../../components/roles";
-import type { Resource, View } from "../../tools/local-azure/arm/resources/resource";
+import {
+  account,
+  type Resource,
+  subscriptionPath,
+  type View,
+} from "../../tools/local-azure/arm/resources/resource";
 import { mayDo } from "../../tools/local-azure/arm/types/authorization/role";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
 import { subscriptionId, validSettings } from "../support/sample";
-import { account, subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
 import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../support/azure";
 

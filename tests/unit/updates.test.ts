@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import * as leftMachines from "../../components/plan/left-machines";
 import { compactTime } from "../../components/settings/times";
 import { versions } from "../../components/versions";
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import { serveKubernetesApi } from "../support/kubernetes-api";
 import { listen } from "../support/listen";
 import { awaitedBy } from "../support/machines";

@@ -1,4 +1,4 @@
-import { checkCluster, type Report, type Cluster } from "../doctor/doctor";
+import { checkCluster, type Cluster, type Report } from "../doctor/doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../doctor/report";
 import { pause } from "../shared/concurrency";
 import { Progress } from "../shared/progress";

@@ -1,7 +1,6 @@
 import { basename, join, relative, resolve } from "node:path";
 
-import { openImageStack } from "../image/image-stack";
-import { destroyImages, makeImage } from "../image/make-image";
+import { destroyImages, makeImage, openImageStack } from "../image/make-image";
 import { ownPulumi, ownSubscription } from "../recover/own-pulumi";
 import { recover, summaryOf } from "../recover/recover";
 import { checkout } from "../shared/checkout";

@@ -1,16 +1,15 @@
 import { execFile } from "node:child_process";
 import { basename } from "node:path";
 import { promisify } from "node:util";
-
 import { RunError } from "@pulumi/pulumi/errors";
 
 import { ArmClient } from "../../components/azure/resource-manager";
 import { endpointOf } from "../local-azure/daemon/attachment";
-import { getAzureResources, type AzureResources } from "../picture/azure";
+import { type AzureResources, getAzureResources } from "../picture/azure";
 import { getClusterAnswer } from "../picture/cluster";
 import { pictureOf, summaryOf } from "../picture/model";
 import { draw } from "../picture/svg/draw";
-import type { Exported } from "../recover/deployment";
+import type { Exported } from "../recover/azure";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
 import { perform, typed, writeOutput } from "./command";

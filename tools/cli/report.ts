@@ -2,8 +2,7 @@ import { basename, resolve } from "node:path";
 
 import { ApiError, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { checkCluster } from "../doctor/doctor";
-import { getInventory, inventoryLines } from "../doctor/inventory";
-import { checkLines, verdict } from "../doctor/report";
+import { checkLines, getInventory, inventoryLines, verdict } from "../doctor/report";
 import { checkout } from "../shared/checkout";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";

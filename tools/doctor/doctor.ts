@@ -5,10 +5,9 @@ import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kube
 import { certificates, kubeletCertificates, renewals } from "./certificates";
 import { type Check, controlPlanesOf, type Expected } from "./check";
 import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./control-planes";
-import { getClusterState, type ClusterState } from "./cluster-state";
-import { kernels } from "./kernels";
+import { type ClusterState, getClusterState } from "./cluster-state";
+import { cordons, kernels, nodes, pressure, runtimes, versions } from "./nodes";
 import { login } from "./login";
-import { cordons, nodes, pressure, runtimes, versions } from "./nodes";
 import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
 import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";

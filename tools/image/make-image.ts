@@ -1,8 +1,94 @@
-import { rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { parse } from "yaml";
 
+import { UserError } from "../shared/user-error";
 import { writeWhole } from "../shared/files";
 import type { Progress } from "../shared/progress";
-import type { ImageStack } from "./image-stack";
+
+/** A command of pulumi, as far as it is read here. */
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The stack of an image, by the pulumi that has its state. */
+export interface ImageStack {
+  readonly name: string;
+  /** Makes the image, or takes away the machine that the last one was made of. */
+  up(): Promise<Ended>;
+  /** Deletes the images, and what Pulumi has of the stack. */
+  remove(): Promise<void>;
+  outputs(): Promise<Readonly<Record<string, unknown>>>;
+}
+
+interface ImageStackArgs {
+  /** The stack of the cluster; Pulumi Cloud's may have their organization before their name. */
+  readonly cluster: string;
+  /** Its settings, beside the project's Pulumi.yaml or elsewhere. */
+  readonly config: string;
+  /** The pulumi that has the cluster's state, on the program that makes images. */
+  readonly pulumi: (args: readonly string[]) => Promise<Ended>;
+  /** Folder of the Pulumi project. */
+  readonly program: string;
+}
+
+/**
+ * A stack of its own, with the settings of the cluster's.
+ *
+ * @throws UserError when there are none, or pulumi makes no stack
+ */
+export async function openImageStack(args: ImageStackArgs): Promise<ImageStack> {
+  const { cluster, config, pulumi } = args;
+  if (!existsSync(config)) {
+    throw new UserError(`there is no stack ${cluster}: expected its settings in ${config}`, 2);
+  }
+  const name = `${cluster}-image`;
+  await init(name, args);
+  const must = async (...words: string[]): Promise<Ended> => {
+    const ended = await pulumi(words);
+    if (ended.code === 0) return ended;
+    throw failed(words, ended);
+  };
+  const settings = ["--yes", "--skip-preview", "--stack", name, "--config-file", config];
+  return {
+    name,
+    up: () => must("up", ...settings),
+    async remove() {
+      await must("destroy", ...settings);
+      await must("stack", "rm", name, "--yes");
+    },
+    async outputs() {
+      const { stdout } = await must("stack", "output", "--json", "--stack", name);
+      return JSON.parse(stdout) as Record<string, unknown>;
+    },
+  };
+}
+
+/** Makes the stack, unless it is there, whose secrets are encrypted as the cluster's. */
+async function init(name: string, { config, program, pulumi }: ImageStackArgs): Promise<void> {
+  const { secretsprovider } = (parse(readFileSync(config, "utf8")) ?? {}) as StackFile;
+  const words = ["stack", "init", name, "--no-select"];
+  if (secretsprovider !== undefined) words.push("--secrets-provider", secretsprovider);
+  // pulumi writes one, which nothing reads: the settings are the cluster's.
+  const own = join(program, `Pulumi.${basename(name)}.yaml`);
+  const wasThere = existsSync(own);
+  const ended = await pulumi(words);
+  if (!wasThere) rmSync(own, { force: true });
+  if (ended.code !== 0 && !ended.stderr.includes("already exists")) throw failed(words, ended);
+}
+
+interface StackFile {
+  readonly secretsprovider?: string;
+}
+
+function failed(words: readonly string[], { code, stdout, stderr }: Ended): UserError {
+  const said = [stdout, stderr].map((text) => text.trim()).filter((text) => text !== "");
+  return new UserError(
+    `pulumi ${words.join(" ")} ended with ${code}:\n${said.join("\n")}\n  Run it again when the cause is fixed: it goes on from here.`,
+  );
+}
 
 export interface ImageOptions {
   readonly stack: ImageStack;

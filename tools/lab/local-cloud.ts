@@ -6,11 +6,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { SecureContextOptions } from "node:tls";
 import { promisify } from "node:util";
-
 import { parse } from "yaml";
 
 import { Fault } from "../local-azure/arm/faults";
-import { account, subscriptionPath } from "../local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../local-azure/arm/resources/resource";
 import { authorityFile } from "../local-azure/arm/rest/listener";
 import { LoggedRequest } from "../local-azure/arm/requests";
 import { Attachment, blobEndpointOf, endpointOf } from "../local-azure/daemon/attachment";

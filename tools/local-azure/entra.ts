@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 
 import type { ResourceManager } from "./arm/resource-manager";
-import { account, loginHost } from "./arm/resources/ids";
-import type { Resource } from "./arm/resources/resource";
+import { account, loginHost, type Resource } from "./arm/resources/resource";
 import { type Certificate, serveBoth, type Served } from "./arm/rest/listener";
 import {
   type CredentialBody,

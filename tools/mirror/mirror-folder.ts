@@ -8,7 +8,6 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-
 import { RunError } from "@pulumi/pulumi/errors";
 
 import { findManifests } from "../../components/add-ons/manifests/manifests";

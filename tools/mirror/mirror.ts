@@ -8,14 +8,21 @@ import { cacheFolder, kubernetesToolOf, type Tool } from "../programs/tools";
 import type { Progress } from "../shared/progress";
 import { writeRepository } from "./packages/apt-repository";
 import { archivePackages } from "./packages/archive-packages";
-import { chooseDistribution, debian, type Distribution } from "./distributions";
+import {
+  chooseDistribution,
+  debian,
+  type Distribution,
+  type Item,
+  type Missing,
+  type Report,
+  Sources,
+} from "./sources";
 import { fetchManifests, type Manifests, openFolder } from "./mirror-folder";
 import { ImageLayout } from "./images/image-layout";
 import { provideImages, registryAddress } from "./images/provide-images";
 import { hasKubernetesPackages, providePackages } from "./packages/provide-packages";
 import { fetchArchive, releaseArchives } from "./packages/release-archives";
 import { run } from "../shared/run";
-import { type Item, type Missing, type Report, Sources } from "./sources";
 import { runConcurrently } from "../shared/concurrency";
 import {
   locate,

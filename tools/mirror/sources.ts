@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+
 import { fetch } from "../../components/settings/shell-proxy";
 import { withTimeLimit } from "../shared/concurrency";
 
@@ -49,4 +51,64 @@ export interface Missing {
 export interface Report {
   readonly items: readonly Item[];
   readonly missing: readonly Missing[];
+}
+
+/** A system that machines may have, and where its packages come from. */
+export interface Distribution {
+  readonly name: string;
+  /** A file of the archive that shows whether it can be reached. */
+  readonly archive: string;
+  readonly suites: readonly { readonly uri: string; readonly suites: string }[];
+  readonly components: string;
+  /** The archive's keys, which `keyringPackage` installs. */
+  readonly keyring: string;
+  readonly keyringPackage: string;
+}
+
+export const debian: Distribution = {
+  name: "debian-13",
+  archive: "http://deb.debian.org/debian/dists/trixie/InRelease",
+  suites: [
+    { uri: "http://deb.debian.org/debian", suites: "trixie trixie-updates" },
+    { uri: "http://deb.debian.org/debian-security", suites: "trixie-security" },
+  ],
+  components: "main",
+  keyring: "/usr/share/keyrings/debian-archive-keyring.gpg",
+  keyringPackage: "debian-archive-keyring",
+};
+
+/** What the program's machines run on Azure. */
+const ubuntu: Distribution = {
+  name: "ubuntu-24.04",
+  archive: "http://archive.ubuntu.com/ubuntu/dists/noble/InRelease",
+  suites: [
+    { uri: "http://archive.ubuntu.com/ubuntu", suites: "noble noble-updates" },
+    { uri: "http://security.ubuntu.com/ubuntu", suites: "noble-security" },
+  ],
+  components: "main universe",
+  keyring: "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+  keyringPackage: "ubuntu-keyring",
+};
+
+/** All that there may be a mirror for. */
+export const distributions: readonly Distribution[] = [ubuntu, debian];
+
+/**
+ * The distribution that is asked for; without one, Ubuntu if it can be mirrored here, else Debian.
+ * `log` gets the reason for Debian.
+ */
+export async function chooseDistribution(
+  asked: string | undefined,
+  sources: Sources,
+  log: (text: string) => void,
+): Promise<Distribution> {
+  const found = distributions.find(({ name }) => name === asked);
+  if (found) return found;
+  const hasKeys = existsSync(ubuntu.keyring);
+  if (hasKeys && (await sources.answers(ubuntu.archive))) return ubuntu;
+  log(
+    `machines on Azure run Ubuntu 24.04, whose ${hasKeys ? "archive does not answer here" : `keys are not here (package ${ubuntu.keyringPackage})`}: ` +
+      "this is a mirror for Debian 13, which a rehearsal's machines run (--system says otherwise)",
+  );
+  return debian;
 }

@@ -1,11 +1,49 @@
 import { spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
+import { basename, delimiter, dirname, join } from "node:path";
 
 import type { Progress } from "../shared/progress";
 import { Interrupted } from "../shared/user-error";
 import { Events, type Outcome, Tail } from "./events";
-import { environmentOfRun, following } from "./run-processes";
+import { endMarked, entriesOf, markedProcesses, type ProcessIdentity } from "../shared/pids";
+
+/**
+ * Names the run of the engine in its environment, which all that it starts inherits: the language
+ * host, the program and plugins are known by it also when the engine and its lock file are gone.
+ */
+const variable = "ZONED_RUN";
+
+export const environmentOfRun = (run: string): Record<string, string> => ({ [variable]: run });
+
+/** Runs that this process waits for: they are nobody's leftovers. */
+const underWay = new Set<string>();
+
+/** What a killed engine, or one whose language host was killed, leaves behind ends with its run. */
+export async function following<T>(run: string, work: () => Promise<T>): Promise<T> {
+  underWay.add(run);
+  try {
+    return await work();
+  } finally {
+    underWay.delete(run);
+    await endMarked(variable, (one) => one === run);
+  }
+}
+
+const isLeftIn = (state: string) => (run: string) => dirname(run) === state && !underWay.has(run);
+
+/** Engines that earlier commands, since killed, have left running in this state folder. */
+export const enginesLeftIn = (state: string): ProcessIdentity[] =>
+  markedProcesses(variable)
+    .filter(({ mark }) => isLeftIn(state)(mark))
+    .map(({ identity }) => identity)
+    .filter(({ pid }) => isPulumi(pid));
+
+/** Ends all that earlier commands have left running in this state folder. */
+export const endRunsIn = (state: string): Promise<void> => endMarked(variable, isLeftIn(state));
+
+/** Whether a process is the engine, by the name of its program. */
+export const isPulumi = (pid: number): boolean =>
+  basename(entriesOf(`/proc/${pid}/cmdline`)[0] ?? "") === "pulumi";
 
 const followEvery = 200;
 
@@ -193,3 +231,26 @@ export function runEngine(
     });
   });
 }
+
+/** What is wrong with the engine's own file of a stack's state; undefined when nothing is. */
+export function damageOf(checkpoint: string): string | undefined {
+  let file: unknown;
+  try {
+    file = JSON.parse(readFileSync(checkpoint, "utf8"));
+  } catch {
+    return "it is no JSON";
+  }
+  // The engine takes a file without these for an empty stack, and would create everything again.
+  const { version, checkpoint: kept } = partsOf(file);
+  const { stack, latest } = partsOf(kept);
+  const { resources = [], pending_operations: pending = [] } = partsOf(latest);
+  const isState =
+    typeof version === "number" &&
+    typeof stack === "string" &&
+    Array.isArray(resources) &&
+    Array.isArray(pending);
+  return isState ? undefined : "it is JSON, but no state of a stack";
+}
+
+const partsOf = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

@@ -8,29 +8,27 @@ import type { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";
 import type { Ended } from "../pulumi/pulumi";
 import {
-  hasFailed,
-  idOfCreated,
-  isInAzure,
-  isInFlight,
-  maybeCreated,
-  plannedIn,
-  type Preview,
-  refusalOf,
-  subscriptionIn,
-  withWhatGoesToo,
-} from "./azure";
-import {
   type Created,
   currentOf,
   type Deployment,
   type Exported,
+  hasFailed,
+  idOfCreated,
   type Inputs,
   inputsOf,
+  isInAzure,
+  isInFlight,
   isSameId,
+  maybeCreated,
   nameOf,
+  plannedIn,
+  type Preview,
   type Recorded,
+  refusalOf,
+  subscriptionIn,
   withCreated,
-} from "./deployment";
+  withWhatGoesToo,
+} from "./azure";
 
 export interface RecoverOptions {
   readonly stack: string;

@@ -12,12 +12,12 @@ import {
   apiServerEnv,
   nodeSelector,
   replicas,
-  withoutWaiting,
   spread,
   strategy,
   tolerations,
+  withoutWaiting,
 } from "../objects";
-import { loginParts, type ServiceAccountLogin } from "../service-account-login";
+import { loginParts, type ServiceAccountLogin } from "../workload-identity";
 import { clusterRights, rbac, subjectsOf } from "../cluster-rights";
 import { RollOutTarget } from "../roll-out";
 

@@ -22,7 +22,7 @@ import {
   tolerations,
   Workload,
 } from "../objects";
-import { loginParts, type ServiceAccountLogin } from "../service-account-login";
+import { loginParts, type ServiceAccountLogin } from "../workload-identity";
 import { RollOutTarget, targetOf } from "../roll-out";
 
 /** The driver's name in Kubernetes. */

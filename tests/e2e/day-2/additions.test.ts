@@ -1,11 +1,11 @@
-import { parseId } from "../../../tools/local-azure/arm/resources/ids";
+import { parseId } from "../../../tools/local-azure/arm/resources/resource";
 import { type Clients, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,
   hasManifests,
   LocalCloud,
-  unchanged,
   succeeded,
+  unchanged,
 } from "../../../tools/lab/local-cloud";
 
 const location = "southeastasia";

@@ -1,13 +1,13 @@
 import { etcdOf, versions } from "../../../components/versions";
 import { previousMinor } from "../../../tools/programs/releases";
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import {
   asPlanned,
   LocalCloud,
   refused,
-  unchanged,
   fewAddOns as small,
+  unchanged,
 } from "../../../tools/lab/local-cloud";
 
 /** The minor that an upgrade comes from. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { type Clients, everyId, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { authorityFile } from "../../../tools/local-azure/arm/rest/listener";
 import { soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {

@@ -1,10 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import type { Clients } from "../../../tools/local-azure/tests/support/arm/clients";
-import { type ImageStack, openImageStack } from "../../../tools/image/image-stack";
-import { destroyImages, type ImageOptions, makeImage } from "../../../tools/image/make-image";
+import {
+  destroyImages,
+  type ImageOptions,
+  type ImageStack,
+  makeImage,
+  openImageStack,
+} from "../../../tools/image/make-image";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 import { ownPulumi } from "../../../tools/recover/own-pulumi";
 import { checkout } from "../../../tools/shared/checkout";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { type Clients, everyId, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,

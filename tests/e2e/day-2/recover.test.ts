@@ -22,7 +22,7 @@ import { Progress } from "../../../tools/shared/progress";
 import { environmentOf } from "../../../tools/pulumi/pulumi";
 import { listen } from "../../support/listen";
 import { testFolder } from "../../support/test-folder";
-import { refused, unchanged, succeeded } from "../../../tools/lab/local-cloud";
+import { refused, succeeded, unchanged } from "../../../tools/lab/local-cloud";
 
 /** Nothing but Azure's resources is of interest here, so the add-ons are the smallest. */
 const small = { cni: "flannel", diskDriver: false, storageClasses: false };

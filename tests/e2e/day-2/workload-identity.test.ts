@@ -1,4 +1,4 @@
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { type Clients, everyId, soon } from "../../../tools/local-azure/tests/support/arm/clients";
 import {
   asPlanned,

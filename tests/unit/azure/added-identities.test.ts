@@ -1,8 +1,8 @@
-import { getAddedIdentities } from "../../../components/azure/added-identities";
+import { getAddedIdentities } from "../../../components/azure/identities";
 import { digest } from "../../../components/digest";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { validSettings } from "../../support/sample";

@@ -4,7 +4,7 @@ import { assignedScopeProblems } from "../../../components/azure/assigned-scopes
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { assignmentName, ownRoleId } from "../../../components/azure/role-ids";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";

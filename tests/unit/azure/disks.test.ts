@@ -5,7 +5,7 @@ import {
 } from "../../../components/azure/disk-classes";
 import { ArmClient } from "../../../components/azure/resource-manager";
 import type { Sku } from "../../../components/azure/size-offers";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { skusIn } from "../../../tools/local-azure/arm/subscription/offers";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";

@@ -1,6 +1,5 @@
-import type { AzureConnection } from "../../../components/azure/connection";
-import { getExistingIdentity } from "../../../components/azure/existing-identity";
-import { ArmClient } from "../../../components/azure/resource-manager";
+import { ArmClient, type AzureConnection } from "../../../components/azure/resource-manager";
+import { getExistingIdentity } from "../../../components/azure/identities";
 import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { tokenIssuerOf } from "../../../components/token-issuer";
 import { serve } from "../../support/listen";

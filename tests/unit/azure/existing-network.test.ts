@@ -1,10 +1,10 @@
-import type { AzureConnection } from "../../../components/azure/connection";
+import type { AzureConnection } from "../../../components/azure/resource-manager";
 import { getExistingNetwork } from "../../../components/azure/existing-network";
 import { placed } from "../../../components/azure/free-addresses";
-import { shownAs, type Shown } from "../../../components/azure/shown";
+import { type Shown, shownAs } from "../../../components/azure/shown";
 import { machinesOf } from "../../../components/settings/topology";
 import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { pool, validSettings } from "../../support/sample";

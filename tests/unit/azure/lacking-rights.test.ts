@@ -1,6 +1,6 @@
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { lackingRights, neededRights } from "../../../components/azure/lacking-rights";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";

@@ -1,10 +1,9 @@
-import { getGroupLocks, scopeOf } from "../../../components/azure/group-locks";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { getForeignLocks, getGroupLocks, scopeOf } from "../../../components/azure/locks";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
-import { getForeignLocks } from "../../../components/azure/foreign-locks";
 import type { Registry } from "../../../components/azure/registries";
 import { assignmentName, roleAt } from "../../../components/azure/role-ids";
 import { shownAs } from "../../../components/azure/shown";

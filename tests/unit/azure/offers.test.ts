@@ -1,4 +1,4 @@
-import { AzureConnection } from "../../../components/azure/connection";
+import { AzureConnection } from "../../../components/azure/resource-manager";
 import { type Hardware, hardwareOf } from "../../../components/azure/hardware";
 import { getOffers, offerProblems } from "../../../components/azure/offers";
 import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";

@@ -6,7 +6,7 @@ import {
   type PolicyAnswer,
 } from "../../../components/azure/policy-restrictions";
 import { ArmClient } from "../../../components/azure/resource-manager";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { serve } from "../../support/listen";

@@ -7,7 +7,7 @@ import {
 import { Sku } from "../../../components/azure/size-offers";
 import { Settings } from "../../../components/settings/settings";
 import { MachinePlan } from "../../../components/settings/topology";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { machine, validSettings } from "../../support/sample";

@@ -2,7 +2,7 @@ import { ArmClient } from "../../../components/azure/resource-manager";
 import { getRegistries } from "../../../components/azure/registries";
 import { assignmentName, roleAt } from "../../../components/azure/role-ids";
 import { shownAs } from "../../../components/azure/shown";
-import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm, tokenOf } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { ArmClient } from "../../../components/azure/resource-manager";

@@ -1,9 +1,7 @@
 import type { IncomingMessage } from "node:http";
-
 import * as pulumi from "@pulumi/pulumi";
 
-import { connect } from "../../../components/azure/connection";
-import type { ArmClient } from "../../../components/azure/resource-manager";
+import { type ArmClient, connect } from "../../../components/azure/resource-manager";
 import { getShown, knownOutput, shownAs } from "../../../components/azure/shown";
 import { getAzureState } from "../../../components/azure/state";
 import { Settings } from "../../../components/settings/settings";

@@ -1,7 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { connect } from "../../../components/azure/connection";
-import { ArmClient } from "../../../components/azure/resource-manager";
+import { ArmClient, connect } from "../../../components/azure/resource-manager";
 import { dnsLabel } from "../../../components/azure/resource-names";
 import { ownIdentityProblems } from "../../../components/azure/rights";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
@@ -12,7 +11,7 @@ import {
 } from "../../../components/azure/subscription";
 import { plannedResources } from "../../../components/plan/planned-resources";
 import { machinesOf } from "../../../components/settings/topology";
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { serve } from "../../support/listen";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { snapshotFiles } from "../../../components/machine/etcd-backups";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../components/token-issuer";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { TokenService } from "../../../tools/local-azure/entra";
 import { freePorts } from "../../../tools/local-azure/machines/simulated/control-plane/static-pods";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";

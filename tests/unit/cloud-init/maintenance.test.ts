@@ -1,8 +1,7 @@
 import { eventCordon, repairsWait } from "../../../components/cluster/turns";
-import { bootstrapText } from "../../../components/machine/payload";
+import { bootstrapText, cloudInitText } from "../../../components/machine/payload";
 import { worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
-import { cloudInitText } from "../../../components/machine/cloud-init-files";
 import { run } from "../../support/tools";
 
 const name = "zoned-test-cp-2";

@@ -1,13 +1,12 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import * as capture from "../../../components/image/capture";
+import { Builder, builderMachine } from "../../../components/image/builder";
 import { nothing, update } from "../../support/program";
 import { Recorder, valueOf } from "../../support/record";
-import { Builder } from "../../../components/image/builder";
-import { builderMachine } from "../../../components/image/builder-machine";
 import { ImageGallery, imageGroup } from "../../../components/image/image-gallery";
 import type { Settings } from "../../../components/settings/settings";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";

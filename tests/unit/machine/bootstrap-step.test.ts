@@ -1,21 +1,20 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { plainHardware } from "../../../components/azure/hardware";
 import { Certificates } from "../../../components/certificates";
-import { cloudInitText } from "../../../components/machine/cloud-init-files";
-import { bootstrapRequestTime } from "../../../components/machine/generation";
-import { BootstrapArgs, Machine } from "../../../components/machine/machine";
 import {
   bootstrapScript,
   bootstrapText,
+  cloudInitText,
   parsePayload,
   Payload,
   upgradeCordon,
 } from "../../../components/machine/payload";
+import { bootstrapRequestTime } from "../../../components/machine/generation";
+import { BootstrapArgs, Machine } from "../../../components/machine/machine";
 import * as power from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
 import { awaitedBy, order } from "../../support/machines";

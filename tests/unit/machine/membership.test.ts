@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 

@@ -1,5 +1,5 @@
 import type { MachineState } from "../../../components/azure/state";
-import { etcdVersionProblems } from "../../../components/plan/etcd-versions";
+import { etcdVersionProblems } from "../../../components/plan/upgrade";
 import type { MachineChange } from "../../../components/plan/machine-changes";
 import { machinesOf } from "../../../components/settings/topology";
 import { minors } from "../../../components/versions";

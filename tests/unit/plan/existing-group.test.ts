@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import type { Lock } from "../../../components/azure/group-locks";
+import type { Lock } from "../../../components/azure/locks";
 import { shownAs } from "../../../components/azure/shown";
 import { existingGroupProblems, lockWarnings } from "../../../components/plan/existing-group";
 import type { MachineChange } from "../../../components/plan/machine-changes";

@@ -1,8 +1,10 @@
 import { shownAs } from "../../../components/azure/shown";
-import { planFederation } from "../../../components/plan/federation";
+import {
+  getLoginProblem,
+  planFederation,
+  planTokenIssuers,
+} from "../../../components/plan/federation";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
-import { planTokenIssuers } from "../../../components/plan/token-issuers";
-import { getLoginProblem } from "../../../components/plan/token-logins";
 import { tokenIssuerOf } from "../../../components/token-issuer";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";

@@ -11,7 +11,7 @@ import type { MachineState } from "../../../components/azure/state";
 import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import * as leftMachines from "../../../components/plan/left-machines";
 import { makePlan } from "../../../components/plan/plan";
-import * as tokenLogins from "../../../components/plan/token-logins";
+import * as tokenLogins from "../../../components/plan/federation";
 import * as subscription from "../../../components/azure/subscription";
 import * as roles from "../../../components/roles";
 import { machinesOf } from "../../../components/settings/topology";

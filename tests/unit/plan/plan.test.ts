@@ -1,13 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-
 import * as pulumi from "@pulumi/pulumi";
 
 import { makePlan } from "../../../components/plan/plan";
 import { loadSettings } from "../../../components/settings/load";
 import { manifests } from "../../../components/versions";
 import type { ResourceManager } from "../../../tools/local-azure/arm/resource-manager";
-import { subscriptionPath } from "../../../tools/local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { serveRest } from "../../../tools/local-azure/arm/rest/rest";
 import { checkConfig, checked } from "../../../tools/local-azure/plugins/kubernetes/check";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";

@@ -1,7 +1,7 @@
 import { plannedResources } from "../../../components/plan/planned-resources";
 import type { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { schemaOf } from "../../../tools/local-azure/arm/types/resource-type";
 import { typeOf } from "../../../tools/local-azure/arm/types/types";
 import { update, type Update } from "../../support/program";

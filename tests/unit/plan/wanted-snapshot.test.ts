@@ -1,7 +1,7 @@
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { checkSnapshot } from "../../../components/plan/wanted-snapshot";
 import { etcdOf, minors } from "../../../components/versions";
-import { account } from "../../../tools/local-azure/arm/resources/ids";
+import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { loginToken } from "../../../tools/local-azure/machines/identity-token";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
 import {

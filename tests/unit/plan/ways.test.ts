@@ -3,7 +3,7 @@ import { interfaceAddresses } from "../../../components/azure/free-addresses";
 import { shownAs } from "../../../components/azure/shown";
 import { stackName } from "../../../components/azure/stack-tag";
 import { addressProblems } from "../../../components/plan/addresses";
-import { ownRoutesWarnings } from "../../../components/plan/own-routes";
+import { ownRoutesWarnings } from "../../../components/plan/ways";
 import { privateApiWarnings } from "../../../components/plan/private-api";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";

@@ -7,7 +7,7 @@ import { defaultState } from "../../local-azure/rehearsal/state-folder";
 import { checkout } from "../../shared/checkout";
 import { scenarios } from "../../lab/faults/cases/scenarios";
 import { chapters } from "../../lab/machines/chapters";
-import { distributions } from "../../mirror/distributions";
+import { distributions } from "../../mirror/sources";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {

@@ -1,7 +1,7 @@
 import { current, nextPatch, previousMinor } from "../../programs/releases";
 import type { Chapter } from "./claim";
 import { authorityClaims, certificateClaims } from "./claims/certificates";
-import { closedClaims } from "./claims/closed";
+import { closedClaims, podClaims } from "./claims/pods";
 import { giveShop, identityClaims } from "./claims/identity";
 import { imageClaims } from "./claims/image";
 import { areInitialized, comesUp, initializationClaims, nodeClaims } from "./claims/nodes";
@@ -14,7 +14,6 @@ import {
 import { lifeClaims } from "./claims/life";
 import { lostWorkerClaims } from "./claims/lost-worker";
 import { maintenanceClaims } from "./claims/maintenance";
-import { podClaims } from "./claims/pods";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims } from "./claims/services";

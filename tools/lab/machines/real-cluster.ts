@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 
-import { type ImageStack, openImageStack } from "../../image/image-stack";
-import { subscriptionPath } from "../../local-azure/arm/resources/ids";
+import { type ImageStack, openImageStack } from "../../image/make-image";
+import { subscriptionPath } from "../../local-azure/arm/resources/resource";
 import { BlobStore } from "../../local-azure/blobs/store";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
 import { ensureDaemon } from "../../local-azure/daemon/daemon-client";

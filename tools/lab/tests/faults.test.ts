@@ -5,8 +5,14 @@ import { testFolder } from "../../../tests/support/test-folder";
 import type { LoggedRequest } from "../../local-azure/arm/requests";
 import { type Case, classOf, nameOf } from "../faults/cases/case";
 import { casesOf, inOrder } from "../faults/cases/cases";
-import { readsIn, type Request, writesIn } from "../faults/cases/requests";
-import { firstUp, scenarioOf, scenarios } from "../faults/cases/scenarios";
+import {
+  firstUp,
+  readsIn,
+  type Request,
+  scenarioOf,
+  scenarios,
+  writesIn,
+} from "../faults/cases/scenarios";
 import { Findings, summary } from "../faults/report";
 import type { Result } from "../faults/trial";
 

@@ -1,6 +1,14 @@
 import { AzureError, conflict, invalidReference, missingParameter, refuse } from "./azure-error";
-import { account, ArmId, groupType, keyOf, parseId } from "./resources/ids";
-import { Body, Resource, View } from "./resources/resource";
+import {
+  account,
+  ArmId,
+  Body,
+  groupType,
+  keyOf,
+  parseId,
+  Resource,
+  View,
+} from "./resources/resource";
 import { ResourceType, schemaOf } from "./types/resource-type";
 import { checkedGlobal, checkedLocation, checkZones } from "./subscription/regions";
 

@@ -3,8 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { AzureError, ConnectionLost } from "./azure-error";
 import { Clock } from "./durations";
 import { Breakpoints, errorOf, Fault, Faults, Method } from "./faults";
-import { ArmId, parseId } from "./resources/ids";
-import { Body } from "./resources/resource";
+import { ArmId, Body, parseId } from "./resources/resource";
 import { ResourceType, Running } from "./types/resource-type";
 import { subResourceOf, typeOf } from "./types/types";
 

@@ -13,16 +13,15 @@ import {
   conflict,
   methodNotAllowed,
   OperationFailed,
-  subResourceNotFound,
   refuse,
+  subResourceNotFound,
 } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints, errorOf, Fault, Faults } from "./faults";
-import { ArmId, keyOf } from "./resources/ids";
+import { ArmId, Body, keyOf, merged, pick, Resource, View } from "./resources/resource";
 import { checkPolicies } from "./policy/policies";
 import { Inventory, StateFile } from "./resources/inventory";
 import { Outcome, RequestLog, Requests } from "./requests";
-import { Body, merged, pick, Resource, View } from "./resources/resource";
 import { ResourceType, schemaOf, withKeptTags, withoutReadOnly } from "./types/resource-type";
 import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 
-import { account } from "../arm/resources/ids";
-import type { View } from "../arm/resources/resource";
+import { account, type View } from "../arm/resources/resource";
 import { mayDo } from "../arm/types/authorization/role";
 import { claimsOf } from "../machines/identity-token";
 import { type Blob, BlobError, invalidHeader, invalidParameter, unsupported } from "./store";

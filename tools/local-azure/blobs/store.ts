@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 
 import { makeFolder, writeWhole } from "../../shared/files";
-import { keyOf } from "../arm/resources/ids";
+import { keyOf } from "../arm/resources/resource";
 
 /** A part of a blob, which is a file. */
 interface Block {

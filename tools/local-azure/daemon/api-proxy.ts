@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 import { apiPort } from "../../../components/api-server";
-import { loginHost } from "../arm/resources/ids";
+import { loginHost } from "../arm/resources/resource";
 import type { Served } from "../arm/rest/listener";
 import type { Address } from "./attachment";
 

@@ -1,7 +1,7 @@
 import { delimiter, join } from "node:path";
 
 import { outerProxy } from "../../../components/settings/shell-proxy";
-import { account } from "../arm/resources/ids";
+import { account } from "../arm/resources/resource";
 
 /** Where the local Azure listens on loopback. */
 export interface Ports {

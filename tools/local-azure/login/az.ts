@@ -1,4 +1,4 @@
-import { account } from "../arm/resources/ids";
+import { account } from "../arm/resources/resource";
 import { loginToken } from "../machines/identity-token";
 
 const { subscriptionId, tenantId, clientId } = account;

@@ -1,4 +1,4 @@
-import { account } from "../arm/resources/ids";
+import { account } from "../arm/resources/resource";
 
 /** A managed identity that a machine has. */
 export interface MachineIdentity {

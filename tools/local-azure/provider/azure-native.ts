@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 import { ResourceManager } from "../arm/resource-manager";
-import { account } from "../arm/resources/ids";
+import { account } from "../arm/resources/resource";
 import { ResourceType } from "../arm/types/resource-type";
 import { typeOfToken } from "../arm/types/types";
 import { loginToken } from "../machines/identity-token";

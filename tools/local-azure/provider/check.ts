@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import { idTemplates } from "../../recover/azure";
 import { ResourceManager } from "../arm/resource-manager";
-import { account, subscriptionPath } from "../arm/resources/ids";
+import { account, subscriptionPath } from "../arm/resources/resource";
 import { normalLocation } from "../arm/subscription/regions";
 import { ResourceType, schemaOf } from "../arm/types/resource-type";
 import {

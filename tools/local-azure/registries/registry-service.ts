@@ -5,8 +5,7 @@ import { text } from "node:stream/consumers";
 
 import { answerFrom } from "../../mirror/serve/serve";
 import type { ResourceManager } from "../arm/resource-manager";
-import { account } from "../arm/resources/ids";
-import type { Resource } from "../arm/resources/resource";
+import { account, type Resource } from "../arm/resources/resource";
 import { type Certificate, serveBoth, type Served } from "../arm/rest/listener";
 import { mayDo } from "../arm/types/authorization/role";
 import { registryType } from "../arm/types/containerregistry/registry";

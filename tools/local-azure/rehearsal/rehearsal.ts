@@ -1,17 +1,24 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { damageOf } from "../../pulumi/checkpoint";
+import {
+  damageOf,
+  type Ended,
+  endRunsIn,
+  enginesLeftIn,
+  isPulumi,
+  operate,
+  pulumi,
+  type PulumiOptions,
+} from "../../pulumi/pulumi";
 import { type Outcome, plannedSteps } from "../../pulumi/events";
-import { type Ended, operate, pulumi, type PulumiOptions } from "../../pulumi/pulumi";
-import { endRunsIn, enginesLeftIn, isPulumi } from "../../pulumi/run-processes";
 import { recover, summaryOf } from "../../recover/recover";
 import { checkout } from "../../shared/checkout";
 import { pause } from "../../shared/concurrency";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
 import { UserError } from "../../shared/user-error";
-import { account } from "../arm/resources/ids";
+import { account } from "../arm/resources/resource";
 import {
   type Address,
   attachedEnvironment,

@@ -10,8 +10,7 @@ import { installedBinaries } from "../../programs/engine";
 import { clusterTools, kubectlTools } from "../../programs/tools";
 import type { Progress } from "../../shared/progress";
 import { Interrupted, messageOf, UserError } from "../../shared/user-error";
-import { damageOf } from "../../pulumi/checkpoint";
-import { endRunsIn } from "../../pulumi/run-processes";
+import { damageOf, endRunsIn } from "../../pulumi/pulumi";
 
 interface StopOptions {
   readonly state: string;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { sha256OfFile } from "../../shared/files";
 import { UserError } from "../../shared/user-error";
-import type { Distribution } from "../distributions";
+import type { Distribution } from "../sources";
 import { run } from "../../shared/run";
 
 /** A package as apt knows it. */

@@ -13,7 +13,7 @@ import {
   type ExtraSource,
   type Package,
 } from "./archive-packages";
-import type { Distribution } from "../distributions";
+import type { Distribution, Item, Sources } from "../sources";
 import {
   debName,
   fromKubernetes,
@@ -21,7 +21,6 @@ import {
   kubernetesPackages,
   packDeb,
 } from "./kubernetes-packages";
-import type { Item, Sources } from "../sources";
 import { locate } from "../mirrored-programs";
 
 /** What the first boot installs from the distribution's own archive. */

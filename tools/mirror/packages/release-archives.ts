@@ -7,7 +7,7 @@ import { credentialProviderArchive, versions } from "../../../components/version
 import { NoAnswer, save } from "../../programs/downloads";
 import { sha256OfFile, writeWhole } from "../../shared/files";
 import { run } from "../../shared/run";
-import type { Missing, Item } from "../sources";
+import type { Item, Missing } from "../sources";
 
 /** An archive that machines unpack a program from. */
 interface ReleaseArchive {

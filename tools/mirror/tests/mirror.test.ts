@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { versions } from "../../../components/versions";
 import { testFolder } from "../../../tests/support/test-folder";
 import { nextPatch, previousMinor } from "../../programs/releases";
-import { chooseDistribution } from "../distributions";
+import { chooseDistribution } from "../sources";
 import { neededPrograms } from "../mirror";
 import { openFolder } from "../mirror-folder";
 import { answering, smallImage } from "./support/fixture";

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 
 import { minorFor, versions } from "../../../components/versions";
-import { debian, type Distribution } from "../distributions";
+import { debian, type Distribution } from "../sources";
 import { fetchArchive, releaseArchives } from "../packages/release-archives";
 import { fromKubernetes, kubernetesPackages, packDeb } from "../packages/kubernetes-packages";
 import {

@@ -4,14 +4,12 @@ import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { account } from "../../local-azure/arm/resources/ids";
+import { account } from "../../local-azure/arm/resources/resource";
 import { attachedEnvironment, type OfficialPlugins } from "../../local-azure/daemon/attachment";
-import { environmentOf, pulumi } from "../pulumi";
+import { damageOf, endRunsIn, environmentOf, environmentOfRun, following, pulumi } from "../pulumi";
 import { testFolder } from "../../../tests/support/test-folder";
 import { checkout } from "../../shared/checkout";
 import { identityOf, isAlive } from "../../shared/pids";
-import { endRunsIn, environmentOfRun, following } from "../run-processes";
-import { damageOf } from "../checkpoint";
 
 describe("the environment of the engine", () => {
   const ports = {

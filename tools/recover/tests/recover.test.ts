@@ -2,16 +2,18 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Ended } from "../../pulumi/pulumi";
-import { idOfCreated, subscriptionIn, unknown } from "../azure";
 import {
   type Created,
   type Exported,
+  idOfCreated,
   type Inputs,
   inputsOf,
   type PendingOperation,
   type Recorded,
+  subscriptionIn,
+  unknown,
   withCreated,
-} from "../deployment";
+} from "../azure";
 import { recover } from "../recover";
 import { testFolder } from "../../../tests/support/test-folder";
 

@@ -92,7 +92,7 @@ async function nodeOf(paths: readonly string[], { node, ...access }: TraceWords)
 }
 
 /** Loaded only where it is wanted: reading dumps needs no Kubernetes client. */
-const live = () => require("../live/node") as typeof import("../live/node");
+const live = () => require("../live/cluster") as typeof import("../live/cluster");
 
 async function onlyDump({ node = "", ...access }: TraceWords, folder: string): Promise<void> {
   const { texts, notes } = await live().dumpNode(node, access, folder);

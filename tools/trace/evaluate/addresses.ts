@@ -8,7 +8,7 @@ import {
   overlaps,
   type Range,
   rangeOf,
-} from "../model/range";
+} from "../model/packet";
 import type { HookContext, Node, Path } from "./context";
 import type { Decision, Device, Flow } from "./flow";
 import { isClusterAddress, isNodePortAddress } from "./services";

@@ -1,8 +1,7 @@
-import type { Packet, Step } from "../model/packet";
+import type { Packet, Range, Step } from "../model/packet";
 import type { NodeDump } from "../model/dump";
 import type { Iptables } from "../model/iptables";
 import type { NamedSet } from "../model/nftables";
-import type { Range } from "../model/range";
 import type { Rule, Statement } from "../model/statement";
 import type { Flow } from "./flow";
 

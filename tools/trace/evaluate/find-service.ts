@@ -1,8 +1,7 @@
 import { UserError } from "../../shared/user-error";
 import type { NodeDump } from "../model/dump";
 import type { Iptables } from "../model/iptables";
-import { type Destination, serviceName } from "../model/packet";
-import { canonical } from "../model/range";
+import { canonical, type Destination, serviceName } from "../model/packet";
 import { wordsIn } from "../read/iptables/rule";
 import { isClusterAddress } from "./services";
 

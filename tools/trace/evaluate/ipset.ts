@@ -1,5 +1,5 @@
 import type { IpSet } from "../model/dump";
-import { canonical, isWithin, rangeOf } from "../model/range";
+import { canonical, isWithin, rangeOf } from "../model/packet";
 import { isSourceIn } from "./addresses";
 import type { Node, Path } from "./context";
 import { anyOf, type Decision, type Flow } from "./flow";

@@ -1,8 +1,7 @@
-import type { Answer } from "../model/packet";
+import { type Answer, isLoopback, rangeOf } from "../model/packet";
 import type { NodeDump } from "../model/dump";
 import { type Table as IptablesTable, withoutComments } from "../model/iptables";
 import { isKubeProxy, type Table } from "../model/nftables";
-import { isLoopback, rangeOf } from "../model/range";
 import { isLocal } from "./addresses";
 import { type Node, type Path, tablesOf } from "./context";
 import type { Flow } from "./flow";

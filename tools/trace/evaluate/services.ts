@@ -1,6 +1,6 @@
 import type { NodeDump } from "../model/dump";
 import type { Chain, Table } from "../model/nftables";
-import { type Range, rangeOf } from "../model/range";
+import { type Range, rangeOf } from "../model/packet";
 import type { Rule, SetElement, Statement } from "../model/statement";
 import { statementsOf as ofIptables } from "../read/iptables/rule";
 import { statementsOf as ofNftables, statementsOf } from "../read/nftables/rule";

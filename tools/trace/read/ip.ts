@@ -5,7 +5,7 @@ import {
   type Route,
   type Routes,
 } from "../model/dump";
-import { canonical, rangeOf } from "../model/range";
+import { canonical, rangeOf } from "../model/packet";
 
 interface Draft extends Interface {
   readonly addresses: { readonly address: string; readonly prefix: number }[];

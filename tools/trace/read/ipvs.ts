@@ -5,7 +5,7 @@ import {
   type VirtualServer,
   type VirtualServers,
 } from "../model/dump";
-import { canonical } from "../model/range";
+import { canonical } from "../model/packet";
 
 interface Draft extends VirtualServer {
   readonly realServers: RealServer[];

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
@@ -8,7 +7,7 @@ import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { CloudControllerManager } from "../../../../components/add-ons/cloud-provider/cloud-controller-manager";
 import { CloudNodeManager } from "../../../../components/add-ons/cloud-provider/cloud-node-manager";
-import type { ServiceAccountLogin } from "../../../../components/add-ons/service-account-login";
+import type { ServiceAccountLogin } from "../../../../components/add-ons/workload-identity";
 import { minors } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";

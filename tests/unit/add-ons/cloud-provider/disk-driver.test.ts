@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Certificates } from "../../../../components/certificates";
 import { CloudConfig } from "../../../../components/add-ons/cloud-provider/cloud-config";
 import { DiskDriver } from "../../../../components/add-ons/cloud-provider/disk-driver";
-import type { ServiceAccountLogin } from "../../../../components/add-ons/service-account-login";
+import type { ServiceAccountLogin } from "../../../../components/add-ons/workload-identity";
 import { manifests } from "../../../../components/versions";
 import { dependenciesOf, Recorder, revealed, valueOf } from "../../../support/record";
 import { firstKeys, validSettings } from "../../../support/sample";

@@ -1,6 +1,5 @@
 import type { Disturbance } from "./disturbances";
-import type { Request } from "./requests";
-import type { Scenario } from "./scenarios";
+import type { Request, Scenario } from "./scenarios";
 
 /** One thing that goes wrong in a scenario. */
 export interface Case {

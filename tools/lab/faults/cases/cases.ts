@@ -1,10 +1,9 @@
 import type { Fault, Method, Stage } from "../../../local-azure/arm/faults";
-import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../local-azure/arm/resources/resource";
 import type { Life, Victim } from "../life";
 import { type Case, classOf, whatOf } from "./case";
 import { type FaultAt, isLost, type UnhealthyCluster } from "./disturbances";
-import type { Request } from "./requests";
-import { type Scenario, scenarioOf } from "./scenarios";
+import { type Request, type Scenario, scenarioOf } from "./scenarios";
 
 /** What a good run asked. */
 export interface Asked {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Breakpoint, Fault, Stage } from "../../../local-azure/arm/faults";
-import type { Life, CommandResult, Victim } from "../life";
+import type { CommandResult, Life, Victim } from "../life";
 import type { Scenario } from "./scenarios";
 
 /** A process is killed when a request has come so far. */

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { join } from "node:path";
 
 import type { Settings } from "../../../../components/settings/settings";
-import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../local-azure/arm/resources/resource";
 import { run } from "../../../shared/run";
 import { metadataAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { ImageLayout, mediaTypes } from "../../../mirror/images/image-layout";

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 
-import { subscriptionPath } from "../../../local-azure/arm/resources/ids";
+import { subscriptionPath } from "../../../local-azure/arm/resources/resource";
 import {
   firewallAuthority,
   firewallLog,

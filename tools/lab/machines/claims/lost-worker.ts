@@ -2,10 +2,10 @@ import { renameSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Run } from "../../../local-azure/rehearsal/rehearsal";
-import { refused, unchanged, succeeded } from "../../local-cloud";
+import { refused, succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { apiRule } from "./closed";
+import { apiRule } from "./pods";
 import { allReady } from "./nodes";
 
 const lost = async (cluster: RealCluster): Promise<string> =>

@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import { run } from "../../../shared/run";
 import { checkout } from "../../../shared/checkout";
-import { unchanged, succeeded } from "../../local-cloud";
+import { succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { everywhere } from "./nodes";

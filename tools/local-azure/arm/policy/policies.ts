@@ -1,6 +1,5 @@
 import { AzureError, refuse } from "../azure-error";
-import { ArmId, groupType, isWithin, parseId } from "../resources/ids";
-import { Body, Resource, View } from "../resources/resource";
+import { ArmId, Body, groupType, isWithin, parseId, Resource, View } from "../resources/resource";
 import { toArm } from "../rest/shape";
 import {
   definitionOf,

@@ -6,8 +6,7 @@ import { dirname } from "node:path";
 import { UserError } from "../../../shared/user-error";
 import { nestedIn, ResourceType } from "../types/resource-type";
 import { SubResourceId, subResourceOf, typeOf } from "../types/types";
-import { keyOf, parseId } from "./ids";
-import { Body, Ledger, Reference, Resource } from "./resource";
+import { Body, keyOf, Ledger, parseId, Reference, Resource } from "./resource";
 
 /**
  * All resources, indexed by id, by parent, by type and by the resources that refer to them.

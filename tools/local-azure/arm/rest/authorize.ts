@@ -1,8 +1,7 @@
 import { claimsOf } from "../../machines/identity-token";
 import { AzureError } from "../azure-error";
 import type { ResourceManager } from "../resource-manager";
-import { account, keyOf, parseId } from "../resources/ids";
-import type { Body, Reference } from "../resources/resource";
+import { account, type Body, keyOf, parseId, type Reference } from "../resources/resource";
 import { mayDo, permissionsOf, rolesOf } from "../types/authorization/role";
 import type { ResourceType, Right } from "../types/resource-type";
 

@@ -9,7 +9,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 
 import { authorityIn } from "../../authority";
-import { loginHost } from "../resources/ids";
+import { loginHost } from "../resources/resource";
 import { registryDomain } from "../types/containerregistry/registry";
 import { blobDomain } from "../types/storage";
 

@@ -1,8 +1,7 @@
 import { stateOf } from "../admission";
 import { AzureError } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
-import { ArmId, isWithin, parseId } from "../resources/ids";
-import { Body, Resource, withoutUndefined } from "../resources/resource";
+import { ArmId, Body, isWithin, parseId, Resource, withoutUndefined } from "../resources/resource";
 import { subResourceOf, typeOf } from "../types/types";
 import { toArm } from "./shape";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { AzureError } from "../azure-error";
-import { groupType, subscriptionPath } from "../resources/ids";
+import { groupType, subscriptionPath } from "../resources/resource";
 import { Outcome } from "../requests";
 
 /** How a client learns that a request is done: by polling a status, a result, or not at all. */

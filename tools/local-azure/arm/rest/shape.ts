@@ -1,5 +1,4 @@
-import { ArmId, groupType } from "../resources/ids";
-import { Body } from "../resources/resource";
+import { ArmId, Body, groupType } from "../resources/resource";
 import { nestedIn, schemaOf } from "../types/resource-type";
 import { subResourceOf, typeOf } from "../types/types";
 

@@ -1,12 +1,18 @@
 import { AzureError, refuse } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
-import { account, groupType, subscriptionPath } from "../resources/ids";
-import { Body, type Resource, type View } from "../resources/resource";
+import {
+  account,
+  Body,
+  groupType,
+  type Resource,
+  subscriptionPath,
+  type View,
+} from "../resources/resource";
 import { versionsOf as apiVersionsOf, featureAt, featureBody } from "../subscription/providers";
 import { imageFeatures, skusIn, versionsOf } from "../subscription/offers";
 import { checkedLocation, displayName, normalLocation, regions } from "../subscription/regions";
 import { builtInRole } from "../types/authorization/role";
-import { freeAddresses, parseRange, type Range } from "../types/network/addresses";
+import { freeAddresses, parseRange, type Range } from "../types/network/common";
 import { checkLabel, isFreeLabel } from "../types/network/public-ip-address";
 import { subnet, type SubnetBody, subnetRanges } from "../types/network/virtual-network";
 import { schemaOf } from "../types/resource-type";

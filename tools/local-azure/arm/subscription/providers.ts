@@ -1,6 +1,5 @@
 import { AzureError, refuse } from "../azure-error";
-import { subscriptionPath } from "../resources/ids";
-import type { Body, Resource, View } from "../resources/resource";
+import { type Body, type Resource, subscriptionPath, type View } from "../resources/resource";
 
 /** Published versions by the beginning of the type in lower case; the first that fits counts. */
 const published: Readonly<Record<string, string>> = {

@@ -1,6 +1,5 @@
 import { operationNotAllowed, refuse } from "../azure-error";
-import { ArmId, keyOf, subscriptionPath } from "../resources/ids";
-import { Body, View } from "../resources/resource";
+import { ArmId, Body, keyOf, subscriptionPath, View } from "../resources/resource";
 import { families, findSize } from "./offers";
 
 /** Azure's name of the quota for vCPUs of all families of regular machines together. */

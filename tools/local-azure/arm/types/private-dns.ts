@@ -1,8 +1,7 @@
 import { Address4 } from "ip-address";
 
 import { badRequest, conflict, invalidParameter } from "../azure-error";
-import { keyOf, parseId } from "../resources/ids";
-import { Body, Resource, View } from "../resources/resource";
+import { Body, keyOf, parseId, Resource, View } from "../resources/resource";
 import { networkName, Ref, referencesTo } from "./network/common";
 import { ResourceType } from "./resource-type";
 

@@ -1,5 +1,5 @@
 import { conflict } from "../azure-error";
-import { groupType } from "../resources/ids";
+import { groupType } from "../resources/resource";
 import { ResourceType } from "./resource-type";
 import { checkedLocation } from "../subscription/regions";
 

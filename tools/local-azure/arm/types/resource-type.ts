@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { idTemplates } from "../../../recover/azure";
 import { Machines } from "../../machines/machines";
 import { AzureError } from "../azure-error";
-import { ArmId } from "../resources/ids";
-import { Body, Ledger, Reference, Resource, View } from "../resources/resource";
+import { ArmId, Body, Ledger, Reference, Resource, View } from "../resources/resource";
 
 export interface Put<B extends Body = Body> {
   readonly id: ArmId;

@@ -5,8 +5,7 @@ import {
   propertyChangeNotAllowed,
   refuse,
 } from "../azure-error";
-import { parseId } from "../resources/ids";
-import { Resource, View } from "../resources/resource";
+import { parseId, Resource, View } from "../resources/resource";
 import { ResourceType } from "./resource-type";
 
 export type BlobContainerBody = {

@@ -22,7 +22,7 @@ import { subnet, virtualNetwork, virtualNetworkPeering } from "./network/virtual
 import { privateRecordSet, privateZone, virtualNetworkLink } from "./private-dns";
 import { resourceGroup } from "./resource-group";
 import { blobContainer, blobService, storageAccount } from "./storage";
-import { ArmId, parseId } from "../resources/ids";
+import { ArmId, parseId } from "../resources/resource";
 
 /** Every type that the local Azure supports. */
 export const resourceTypes: readonly ResourceType[] = [

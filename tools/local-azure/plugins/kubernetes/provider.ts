@@ -17,9 +17,17 @@ import { type Around, serve } from "../protocol/serve";
 import { hasUnknown, Properties } from "../protocol/values";
 import { Reachability, Resolve } from "./api";
 import { kindOfType, marked, partsOfId, stateOf, text } from "./objects";
-import { Context, created, explained, managerOf, previewed, relinquished, updated } from "./apply";
+import {
+  Context,
+  created,
+  deleted,
+  explained,
+  managerOf,
+  previewed,
+  relinquished,
+  updated,
+} from "./apply";
 import { checkConfig, checked, diffConfig, difference, pruned } from "./check";
-import { deleted } from "./operations/delete";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),

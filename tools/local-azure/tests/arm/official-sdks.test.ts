@@ -2,7 +2,7 @@ import type { VirtualMachine } from "@azure/arm-compute";
 import type { Subnet } from "@azure/arm-network";
 
 import { testFolder } from "../../../../tests/support/test-folder";
-import { account } from "../../arm/resources/ids";
+import { account } from "../../arm/resources/resource";
 import { certificateIn } from "../../arm/rest/listener";
 import { serveRest } from "../../arm/rest/rest";
 import { all, createResources, newArm } from "../support/arm/fixture";

@@ -21,7 +21,7 @@ import { type LocalAzure, type LocalAzureOptions, startLocalAzure } from "../../
 import { serveApiProxy } from "../../daemon/api-proxy";
 import { httpsServer } from "../support/simulated/fixture";
 import { checkout } from "../../../shared/checkout";
-import { account } from "../../arm/resources/ids";
+import { account } from "../../arm/resources/resource";
 import { claimsOf } from "../../machines/identity-token";
 
 let state: string;

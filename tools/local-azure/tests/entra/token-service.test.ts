@@ -1,11 +1,10 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { WorkloadIdentityCredential } from "@azure/identity";
 
 import { testFolder } from "../../../../tests/support/test-folder";
-import { account } from "../../arm/resources/ids";
+import { account } from "../../arm/resources/resource";
 import { certificateIn } from "../../arm/rest/listener";
 import { TokenService } from "../../entra";
 import { claimsOf } from "../../machines/identity-token";

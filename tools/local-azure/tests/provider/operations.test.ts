@@ -1,6 +1,6 @@
 import { wallClock } from "../../arm/durations";
 import { type Fault, Faults } from "../../arm/faults";
-import { account, subscriptionPath } from "../../arm/resources/ids";
+import { account, subscriptionPath } from "../../arm/resources/resource";
 import { BlobStore } from "../../blobs/store";
 import { Unready } from "../../plugins/protocol/failures";
 import { type Properties, unknown } from "../../plugins/protocol/values";

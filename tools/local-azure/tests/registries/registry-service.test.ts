@@ -7,7 +7,7 @@ import { registryLogin } from "../../../../components/kubeadm/registries";
 import { askCredentialProvider } from "../../../../tests/support/credential-provider";
 import { testFolder } from "../../../../tests/support/test-folder";
 import { ImageLayout, mediaTypes } from "../../../mirror/images/image-layout";
-import { account } from "../../arm/resources/ids";
+import { account } from "../../arm/resources/resource";
 import { certificateIn, type Served } from "../../arm/rest/listener";
 import { serveRest } from "../../arm/rest/rest";
 import { imagesOf, RegistryService } from "../../registries/registry-service";

@@ -9,7 +9,7 @@ import { lockFolder, takeFolder } from "../../rehearsal/state-folder";
 import { checkout, loadTypeScript } from "../../../shared/checkout";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
-import { environmentOfRun } from "../../../pulumi/run-processes";
+import { environmentOfRun } from "../../../pulumi/pulumi";
 import { testFolder } from "../../../../tests/support/test-folder";
 import { asRoot, describeUnless } from "../../../../tests/support/unless";
 

@@ -1,11 +1,11 @@
-import { addressOf, rangeOf } from "../../model/range";
+import { addressOf, rangeOf } from "../../model/packet";
 import type { Expression, Nat, Statement } from "../../model/statement";
 import { redirectTarget } from "../addresses";
 import { end, type Flow, redirect, socket, type Translation } from "../flow";
 import { numberOf } from "./match/kinds";
 import { subjectOf } from "./match/match";
 import { addStep, choices, type Place, ruleName } from "../context";
-import { branchOnMap, type Branch } from "./branches";
+import { type Branch, branchOnMap } from "./branches";
 
 /** Sets a mark. Other assignments do not affect where the packet goes. */
 export function assign(

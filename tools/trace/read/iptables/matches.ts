@@ -1,4 +1,4 @@
-import { addressOf, rangeOf } from "../../model/range";
+import { addressOf, rangeOf } from "../../model/packet";
 import type { Expression, Statement } from "../../model/statement";
 
 /** A rule's matches while its words are read. */

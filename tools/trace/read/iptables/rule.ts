@@ -1,6 +1,6 @@
 import { DumpProblem } from "../../model/dump";
 import { type Chain, wordsOf } from "../../model/iptables";
-import { addressOf, canonical, rangeOf } from "../../model/range";
+import { addressOf, canonical, rangeOf } from "../../model/packet";
 import type { Expression, Nat, Rule, Statement } from "../../model/statement";
 import { columnsOf, wordsOfListed } from "./listing-words";
 import {

@@ -1,5 +1,5 @@
 import { findService } from "../../evaluate/find-service";
-import { canonical, isWithin, rangeOf } from "../../model/range";
+import { canonical, isWithin, rangeOf } from "../../model/packet";
 import { parseAddresses } from "../../read/ip";
 import { nodeDump } from "../../read/read-dumps";
 import { ask, brief, nodeOf } from "../support/example";

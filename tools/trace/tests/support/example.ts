@@ -1,7 +1,6 @@
 import { trace } from "../../evaluate/trace";
 import type { NodeDump } from "../../model/dump";
-import type { Answer, Packet, Step } from "../../model/packet";
-import { canonical } from "../../model/range";
+import { type Answer, canonical, type Packet, type Step } from "../../model/packet";
 import { nodeDump } from "../../read/read-dumps";
 
 /** A node of which no dump says anything; for tests. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import { badRequest, conflict } from "../../azure-error";
-import { account, keyOf } from "../../resources/ids";
+import { account, keyOf } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 
 type IdentityBody = {

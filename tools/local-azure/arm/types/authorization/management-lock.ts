@@ -1,6 +1,5 @@
 import { conflict, refuse } from "../../azure-error";
-import { ArmId, isWithin, parseId } from "../../resources/ids";
-import { Resource, View } from "../../resources/resource";
+import { ArmId, isWithin, parseId, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 
 type LockBody = {

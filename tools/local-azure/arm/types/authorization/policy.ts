@@ -1,7 +1,6 @@
 import { AzureError, refuse } from "../../azure-error";
 import { checkCondition, checkExpression } from "../../policy/rule";
-import { isWithin, keyOf, parseId } from "../../resources/ids";
-import { type Body, View } from "../../resources/resource";
+import { type Body, isWithin, keyOf, parseId, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 
 export type PolicyAssignmentBody = {

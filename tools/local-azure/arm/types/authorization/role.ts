@@ -1,6 +1,5 @@
 import { AzureError, conflict, refuse } from "../../azure-error";
-import { account, isWithin, keyOf } from "../../resources/ids";
-import { Body, Ledger, Resource, View } from "../../resources/resource";
+import { account, Body, isWithin, keyOf, Ledger, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 
 type RoleAssignmentBody = {

@@ -8,8 +8,7 @@ import {
   operationNotAllowed,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { account, keyOf } from "../../resources/ids";
-import { Body, type Reference, Resource, View } from "../../resources/resource";
+import { account, Body, keyOf, type Reference, Resource, View } from "../../resources/resource";
 import { hasDisks, isInEveryZone } from "../../subscription/offers";
 import { ResourceType, Right } from "../resource-type";
 import { powerOf } from "./power";

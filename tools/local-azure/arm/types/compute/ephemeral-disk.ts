@@ -4,8 +4,7 @@ import {
   operationNotAllowed,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { ArmId } from "../../resources/ids";
-import { Resource } from "../../resources/resource";
+import { ArmId, Resource } from "../../resources/resource";
 import { findSize, localDisksOf } from "../../subscription/offers";
 import type { MachineBody } from "./virtual-machine-validation";
 

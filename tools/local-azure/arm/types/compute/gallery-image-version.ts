@@ -9,8 +9,7 @@ import {
   missingResource,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
-import type { Resource, View } from "../../resources/resource";
+import { keyOf, parseId, type Resource, type View } from "../../resources/resource";
 import { checkedLocation, displayName, normalLocation } from "../../subscription/regions";
 import type { ResourceType } from "../resource-type";
 import {

@@ -6,8 +6,7 @@ import {
   invalidParameter,
   propertyChangeNotAllowed,
 } from "../../azure-error";
-import { parseId } from "../../resources/ids";
-import type { Resource, View } from "../../resources/resource";
+import { parseId, type Resource, type View } from "../../resources/resource";
 import { findImage, type ImageReference } from "../../subscription/offers";
 import { normalLocation } from "../../subscription/regions";
 import type { ResourceType, Right } from "../resource-type";

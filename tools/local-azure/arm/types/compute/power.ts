@@ -1,7 +1,6 @@
 import type { PowerAction } from "../../../machines/machines";
 import { operationNotAllowed } from "../../azure-error";
-import { parseId } from "../../resources/ids";
-import type { Resource } from "../../resources/resource";
+import { parseId, type Resource } from "../../resources/resource";
 
 const powerAfter = {
   start: "running",

@@ -1,6 +1,5 @@
 import { badRequest, operationNotAllowed, propertyChangeNotAllowed } from "../../azure-error";
-import { ArmId } from "../../resources/ids";
-import { Resource, withoutUndefined } from "../../resources/resource";
+import { ArmId, Resource, withoutUndefined } from "../../resources/resource";
 import { findSize, spotPrice } from "../../subscription/offers";
 import { powerOf } from "./power";
 import type { MachineBody } from "./virtual-machine-validation";

@@ -11,8 +11,7 @@ import {
   propertyChangeNotAllowed,
   refuse,
 } from "../../azure-error";
-import { ArmId, keyOf, parseId } from "../../resources/ids";
-import { Body, Resource, View } from "../../resources/resource";
+import { ArmId, Body, keyOf, parseId, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 import { powerOf } from "./power";
 import { machineOf } from "./virtual-machine";

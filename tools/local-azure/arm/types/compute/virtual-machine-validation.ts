@@ -9,8 +9,7 @@ import {
   propertyChangeNotAllowed,
   refuse,
 } from "../../azure-error";
-import { ArmId, keyOf } from "../../resources/ids";
-import { Resource, View } from "../../resources/resource";
+import { ArmId, keyOf, Resource, View } from "../../resources/resource";
 import { isRegistered } from "../../subscription/providers";
 import {
   diskControllersOf,

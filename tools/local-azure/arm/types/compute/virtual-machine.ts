@@ -2,10 +2,13 @@ import { createHash, randomUUID } from "node:crypto";
 
 import { VirtualMachine } from "../../../machines/machines";
 import { AzureError, missingResource, OperationFailed, refuse } from "../../azure-error";
-import { account, ArmId, keyOf, parseId } from "../../resources/ids";
 import {
+  account,
+  ArmId,
   Body,
+  keyOf,
   Ledger,
+  parseId,
   Reference,
   Resource,
   View,

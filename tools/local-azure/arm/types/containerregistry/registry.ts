@@ -1,5 +1,5 @@
 import { conflict, refuse } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
+import { keyOf } from "../../resources/resource";
 import type { ResourceType } from "../resource-type";
 
 export type RegistryBody = {

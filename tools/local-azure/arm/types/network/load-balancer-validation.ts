@@ -1,8 +1,7 @@
 import { refuse } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
-import { View } from "../../resources/resource";
+import { keyOf, View } from "../../resources/resource";
 import { checkZones, checkZonesUnchanged, regions } from "../../subscription/regions";
-import { SubResource, Ref } from "./common";
+import { Ref, SubResource } from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 import { assignAddress } from "./virtual-network";
 

@@ -1,8 +1,7 @@
 import { invalidReference, refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
-import { Body, Ledger, View, withoutUndefined } from "../../resources/resource";
+import { Body, keyOf, Ledger, parseId, View, withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { guidOf, networkName, SubResource, Ref, withIds } from "./common";
+import { guidOf, networkName, Ref, SubResource, withIds } from "./common";
 import {
   checkRules,
   completeFrontend,

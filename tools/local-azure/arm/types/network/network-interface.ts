@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 
 import { refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
-import { Body, Resource } from "../../resources/resource";
+import { Body, keyOf, parseId, Resource } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { guidOf, networkName, referencesTo, SubResource, Ref, withIds } from "./common";
+import { guidOf, networkName, Ref, referencesTo, SubResource, withIds } from "./common";
 import { checkPublicIpFree } from "./public-ip-address";
 import { assignAddress } from "./virtual-network";
 

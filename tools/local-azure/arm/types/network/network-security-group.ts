@@ -1,8 +1,7 @@
 import { Address4, Address6 } from "ip-address";
 
 import { refuse, subResourceNotFound } from "../../azure-error";
-import { keyOf } from "../../resources/ids";
-import { Body, withoutUndefined } from "../../resources/resource";
+import { Body, keyOf, withoutUndefined } from "../../resources/resource";
 import { ResourceType, Right } from "../resource-type";
 import { ChildList, guidOf, networkName, Ref, referrersOfType } from "./common";
 

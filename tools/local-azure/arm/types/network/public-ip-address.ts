@@ -1,6 +1,5 @@
 import { refuse } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
-import { Body, Resource, View, withoutUndefined } from "../../resources/resource";
+import { Body, keyOf, parseId, Resource, View, withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 import { checkZonesUnchanged, regions } from "../../subscription/regions";
 import { guidOf, networkName } from "./common";

@@ -1,8 +1,7 @@
 import { refuse } from "../../azure-error";
 import { withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { parseRange } from "./addresses";
-import { guidOf, networkName, SubResource, referrersOfType, withIds } from "./common";
+import { guidOf, networkName, parseRange, referrersOfType, SubResource, withIds } from "./common";
 
 type RouteTableBody = {
   location: string;

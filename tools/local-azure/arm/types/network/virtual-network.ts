@@ -1,9 +1,19 @@
 import { refuse, subResourceNotFound } from "../../azure-error";
-import { keyOf, parseId } from "../../resources/ids";
-import { Body, View, withoutUndefined } from "../../resources/resource";
+import { Body, keyOf, parseId, View, withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { checkStatic, firstFree, overlap, parseRange, Range, within } from "./addresses";
-import { ChildList, guidOf, networkName, Ref, referencesTo } from "./common";
+import {
+  checkStatic,
+  ChildList,
+  firstFree,
+  guidOf,
+  networkName,
+  overlap,
+  parseRange,
+  Range,
+  Ref,
+  referencesTo,
+  within,
+} from "./common";
 
 export type SubnetBody = {
   addressPrefix?: string;

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { writeWhole } from "../../../../shared/files";
 import type { ScriptResult, VirtualMachine } from "../../machines";
-import { Agent, runCustomScript } from "./agent";
+import { Agent, qmpCommand, runCustomScript } from "./agent";
 import {
   argumentsOf,
   capturedDisk,
@@ -18,11 +18,10 @@ import {
   writeSeed,
 } from "./hardware";
 import type { Host } from "../host";
-import { qmpCommand } from "./json-lines";
 import type { Plug } from "../network/network-view";
 import { atNiceness, LastingProcess } from "../process";
 import { mostCores, niceness, shapeOf } from "../sizes";
-import { incomingArguments, bootWithin, wake } from "./snapshots";
+import { bootWithin, incomingArguments, wake } from "./snapshots";
 
 const powerDownWithin = 90_000;
 

@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { stringify } from "yaml";
 
-import { keyOf } from "../../../arm/resources/ids";
+import { keyOf } from "../../../arm/resources/resource";
 import type { VirtualMachine } from "../../machines";
 import { run } from "../../../../shared/run";
 import type { Accelerator, Qemu } from "../hypervisor";

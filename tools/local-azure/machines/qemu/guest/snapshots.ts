@@ -7,7 +7,7 @@ import type { Accelerator, Qemu } from "../hypervisor";
 import { type BaseImage, digest } from "../image/base-image";
 import { run } from "../../../../shared/run";
 import { waiting, waitsForItsOwn } from "../image/debian";
-import { type Exchange, qmpSession } from "./json-lines";
+import { type Exchange, qmpSession } from "./agent";
 import type { Shape } from "../sizes";
 
 /** An emulated processor takes two minutes when the host has other work. */

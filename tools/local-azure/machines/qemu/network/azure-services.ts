@@ -1,8 +1,7 @@
 import { rmSync } from "node:fs";
 import { connect, createServer, type NetConnectOpts, type Server } from "node:net";
 
-import { loginHost, parseId } from "../../../arm/resources/ids";
-import type { View } from "../../../arm/resources/resource";
+import { loginHost, parseId, type View } from "../../../arm/resources/resource";
 import { registryType } from "../../../arm/types/containerregistry/registry";
 import { blobDomain, storageAccountType } from "../../../arm/types/storage";
 

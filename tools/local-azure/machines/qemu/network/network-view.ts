@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
-
 import { Address4 } from "ip-address";
 
-import { keyOf, parseId } from "../../../arm/resources/ids";
-import type { Resource, View } from "../../../arm/resources/resource";
+import { keyOf, parseId, type Resource, type View } from "../../../arm/resources/resource";
 import { type MachineBody, nicsOf } from "../../../arm/types/compute/virtual-machine-validation";
 import type { Ref } from "../../../arm/types/network/common";
 import type { LoadBalancingRule, Probe } from "../../../arm/types/network/load-balancer-validation";

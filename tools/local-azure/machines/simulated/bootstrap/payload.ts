@@ -1,9 +1,8 @@
 import { parse } from "yaml";
 
-import type { Payload, Task } from "../../../../../components/machine/payload";
+import { cloudInitText, type Payload, type Task } from "../../../../../components/machine/payload";
 import type { VirtualMachine } from "../../machines";
 import { kubeconfigOf } from "../api";
-import { cloudInitText } from "../../../../../components/machine/cloud-init-files";
 import type { SimulatedMachine } from "../machine";
 import type { Steps } from "./steps";
 

@@ -1,4 +1,4 @@
-import { account, subscriptionPath } from "../../../arm/resources/ids";
+import { account, subscriptionPath } from "../../../arm/resources/resource";
 import { serveRest } from "../../../arm/rest/rest";
 import { loginToken } from "../../../machines/identity-token";
 import { createResources, newArm, tokenOf } from "../../support/arm/fixture";

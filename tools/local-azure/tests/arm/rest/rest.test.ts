@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { subscriptionPath } from "../../../arm/resources/ids";
+import { subscriptionPath } from "../../../arm/resources/resource";
 import { ResourceManager } from "../../../arm/resource-manager";
 import { serveRest } from "../../../arm/rest/rest";
 import { createResources, newArm } from "../../support/arm/fixture";

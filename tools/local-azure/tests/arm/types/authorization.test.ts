@@ -1,6 +1,5 @@
 import { Durations } from "../../../arm/durations";
-import { account, subscriptionPath } from "../../../arm/resources/ids";
-import type { Body } from "../../../arm/resources/resource";
+import { account, type Body, subscriptionPath } from "../../../arm/resources/resource";
 import { createResources, ManualClock, newArm, refusedBy } from "../../support/arm/fixture";
 import {
   type Answer,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { idTemplates } from "../../../../recover/azure";
-import { parseId } from "../../../arm/resources/ids";
+import { parseId } from "../../../arm/resources/resource";
 import { versionsOf } from "../../../arm/subscription/providers";
 import { schemaOf } from "../../../arm/types/resource-type";
 import { resourceTypes, typeOf } from "../../../arm/types/types";

@@ -1,5 +1,4 @@
-import { subscriptionPath } from "../../../arm/resources/ids";
-import type { Body } from "../../../arm/resources/resource";
+import { type Body, subscriptionPath } from "../../../arm/resources/resource";
 import { createResources, newArm } from "../../support/arm/fixture";
 import {
   type Answer,

@@ -15,7 +15,7 @@ import {
   remove,
   taken,
 } from "../../support/arm/input-tables";
-import { withChange, compute, group, network, valid } from "../../support/arm/valid-resources";
+import { compute, group, network, valid, withChange } from "../../support/arm/valid-resources";
 
 const [id, body] = valid.machine;
 const [nic] = valid.nic;

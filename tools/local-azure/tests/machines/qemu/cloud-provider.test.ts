@@ -1,9 +1,8 @@
 import { X509Certificate } from "node:crypto";
 
 import type { Payload } from "../../../../../components/machine/payload";
-import { administratorOf } from "../../../machines/qemu/simulated-cloud-provider";
-import { type Api, type Body } from "../../../machines/simulated/api";
-import { reconcileNodes } from "../../../machines/qemu/simulated-cloud-provider";
+import { administratorOf, reconcileNodes } from "../../../machines/qemu/simulated-cloud-provider";
+import type { Api, Body } from "../../../machines/simulated/api";
 import { providerId } from "../../../machines/simulated/nodes/cloud-provider";
 import { uninitialized } from "../../../machines/simulated/nodes/node";
 import { vmOf } from "../../support/simulated/fixture";

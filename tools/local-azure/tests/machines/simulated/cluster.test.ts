@@ -1,5 +1,5 @@
 import { KubernetesApi } from "../../../../../components/cluster/kubernetes-api";
-import { saveBeforeLeaving } from "../../../../../components/cluster/last-snapshot";
+import { saveBeforeLeaving } from "../../../../../components/cluster/leave";
 import {
   memberId,
   Members,

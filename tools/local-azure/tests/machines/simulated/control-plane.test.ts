@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-
 import { stringify } from "yaml";
 
 import type { Payload } from "../../../../../components/machine/payload";

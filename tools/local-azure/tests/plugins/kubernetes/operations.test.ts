@@ -1,13 +1,13 @@
 import {
   Context,
   created,
+  deleted,
   explained,
   previewed,
   relinquished,
   updated,
 } from "../../../plugins/kubernetes/apply";
 import { DynamicClient, Refused } from "../../../plugins/kubernetes/api";
-import { deleted } from "../../../plugins/kubernetes/operations/delete";
 import { Properties } from "../../../plugins/protocol/values";
 import { FakeApi } from "../../support/plugins/fake-api";
 

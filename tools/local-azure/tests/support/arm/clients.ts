@@ -8,7 +8,7 @@ import type { TokenCredential } from "@azure/core-auth";
 import { WorkloadIdentityCredential } from "@azure/identity";
 import { ContainerClient } from "@azure/storage-blob";
 
-import { account, subscriptionPath } from "../../../arm/resources/ids";
+import { account, subscriptionPath } from "../../../arm/resources/resource";
 import type { Ports } from "../../../daemon/attachment";
 import { all } from "./fixture";
 

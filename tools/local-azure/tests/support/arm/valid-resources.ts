@@ -1,5 +1,4 @@
-import { account, parseId, subscriptionPath } from "../../../arm/resources/ids";
-import { Body } from "../../../arm/resources/resource";
+import { account, Body, parseId, subscriptionPath } from "../../../arm/resources/resource";
 import { typeOf, typeOfToken } from "../../../arm/types/types";
 import { Properties } from "../../../plugins/protocol/values";
 import { parametersOf } from "../../../provider/check";

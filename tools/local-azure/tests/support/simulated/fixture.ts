@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:https";
 import type { TLSSocket } from "node:tls";
-
 import { stringify } from "yaml";
 
 import { encryptionAlgorithm } from "../../../../../components/key-algorithm";

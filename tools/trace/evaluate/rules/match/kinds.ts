@@ -1,4 +1,4 @@
-import { rangeOf } from "../../../model/range";
+import { rangeOf } from "../../../model/packet";
 import type { Decision, Undecided } from "../../flow";
 
 /** Names that `iptables -L` prints for ports, as IANA registered them. */

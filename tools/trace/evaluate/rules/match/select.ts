@@ -1,4 +1,4 @@
-import { rangeOf } from "../../../model/range";
+import { rangeOf } from "../../../model/packet";
 import { isDevice, isLocal, isSourceIn, isSourceLocal } from "../../addresses";
 import type { HookContext } from "../../context";
 import type { Decision, Flow, Undecided } from "../../flow";

@@ -6,7 +6,7 @@ import { pluginApi } from "../../../../../../tests/support/credential-provider";
 import { testFolder } from "../../../../../../tests/support/test-folder";
 import { credentialProvider } from "../../../../../programs/controllers";
 import { placesOf } from "../../../../../programs/installs";
-import { account } from "../../../../arm/resources/ids";
+import { account } from "../../../../arm/resources/resource";
 import { authorityFile, certificateIn, type Served } from "../../../../arm/rest/listener";
 import { serveRest } from "../../../../arm/rest/rest";
 import { BlobService } from "../../../../blobs/blob-service";

@@ -1,7 +1,7 @@
 import type { MachineState } from "../../../components/azure/state";
 import { shownAs } from "../../../components/azure/shown";
 import type { MachineChange } from "../../../components/plan/machine-changes";
-import { unfinishedJoinProblems } from "../../../components/plan/unfinished-joins";
+import { unfinishedJoinProblems } from "../../../components/plan/left-machines";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
