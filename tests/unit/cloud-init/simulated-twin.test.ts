@@ -151,6 +151,7 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     "upgrade"*) ;;
     "kubeconfig user"*) echo minted ;;
     "init phase"*) ;;
+    init*) touch "$root/etc/kubernetes/admin.conf" ;;
     join*) ${hasNetwork ? 'mkdir -p "$root/etc/cni/net.d"; touch "$root/etc/cni/net.d/it.conf"' : ":"} ;;
     reset*) rm -rf "$root/etc/kubernetes" ;;
   esac`,
@@ -316,6 +317,11 @@ const upgradedWorker = [
       const file = join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
       const { ca, user } = kubeconfigOf(readFileSync(file, "utf8"));
       return new Api({ ...machines.apiAddress(apiName)!, serverName: apiName, ca }, user);
+    };
+    /** Who is to join trusts these CAs. */
+    const publishes = async ({ pki }: Fixture) => {
+      const info = await admin().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
+      expect(info.data.kubeconfig).toContain(Buffer.from(pki["ca.crt"]!).toString("base64"));
     };
     const apply = async (objects: readonly (readonly [string, object])[]) => {
       for (const [path, object] of objects) await admin().post(path, object);
@@ -588,9 +594,7 @@ const upgradedWorker = [
           ...["pods", "secrets"],
         ],
         after: async () => {
-          const trusted = trusting(fixture, otherCluster).pki["ca.crt"]!;
-          const info = await admin().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
-          expect(info.data.kubeconfig).toContain(Buffer.from(trusted).toString("base64"));
+          await publishes(trusting(fixture, otherCluster));
           const [[daemonSets, network]] = cniDaemonSet as [[string, Body]];
           const { spec } = await admin().get(`${daemonSets}/${network.metadata.name}`);
           expect(spec.template.metadata.annotations).toHaveProperty([
@@ -615,12 +619,7 @@ const upgradedWorker = [
           ...["control plane", "node", "uncordon", "other control planes", "certificates"],
           "secrets",
         ],
-        after: async () => {
-          const info = await admin().get("/api/v1/namespaces/kube-public/configmaps/cluster-info");
-          expect(info.data.kubeconfig).toContain(
-            Buffer.from(fixture.pki["ca.crt"]!).toString("base64"),
-          );
-        },
+        after: () => publishes(fixture),
       },
       {
         situation: "a control plane that is to restore the cluster, and finds no such snapshot",
@@ -638,9 +637,17 @@ const upgradedWorker = [
           /^there is no snapshot demo\/20250101T000000Z-1\.db in \S+; the newest are: .+\n.+ 1$/,
       },
       {
-        situation: "a control plane that restores the cluster",
+        situation: "a control plane that restores the cluster amid a change of its CAs",
         vm: another,
-        script: () => saving(script(another, another.vmId), blobs, { restoredFrom: "latest" }),
+        script: () =>
+          saving(
+            scriptOf(trusting(fixture, otherCluster), another, {
+              initialControlPlane: another.vmId,
+              authorities: "1 2",
+            }),
+            blobs,
+            { restoredFrom: "latest", tasks: ["snapshots", "cas"] },
+          ),
         world: { api: "silent", files: cni },
         steps: [
           ...before,
@@ -654,6 +661,7 @@ const upgradedWorker = [
             "secrets",
           ],
         ],
+        after: () => publishes(trusting(fixture, otherCluster)),
       },
       {
         situation: "a worker of the cluster that was restored",
@@ -662,6 +670,26 @@ const upgradedWorker = [
         script: () =>
           configured(script(worker), { kubernetesVersion: "1.37.5", configuration: "restored" }),
         steps: upgradedWorker,
+      },
+      {
+        situation: "the control plane that has restored it, whose certificates the next CA signs",
+        vm: another,
+        script: () =>
+          saving(
+            scriptOf(trusting(otherCluster, fixture, fixture), another, {
+              initialControlPlane: another.vmId,
+              authorities: "2 1",
+            }),
+            blobs,
+            { clusterConfiguration: "of CA 2", configuration: "2 1", tasks: ["snapshots", "cas"] },
+          ),
+        world: { files: { ...member("joined"), ...cni } },
+        steps: [
+          ...upgraded,
+          ...["control plane", "snapshots", "node", "uncordon", "other control planes"],
+          ...["certificates", "secrets"],
+        ],
+        after: () => publishes(trusting(otherCluster, fixture)),
       },
     ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {
       await prepare?.();

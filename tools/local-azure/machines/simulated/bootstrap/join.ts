@@ -9,9 +9,9 @@ import {
 import type { Joined, SimulatedMachine } from "../machine";
 import { controlPlaneMark, nodeOf, nodePath } from "../nodes/node";
 import { kubeletCertificate } from "../control-plane/kubelet";
-import { discoveryFile, fileOf, initFile, joinFile } from "./payload";
+import { discoveryFile, fileOf, hasTask, initFile, joinFile, trustedOf } from "./payload";
 import type { Steps } from "./steps";
-import { bringSettings, noteSettings } from "./upgrade";
+import { bringSettings, noteSettings, publishAuthorities } from "./upgrade";
 
 interface Joining {
   readonly machine: SimulatedMachine;
@@ -32,6 +32,9 @@ export async function registerInitial(
   const { ca, user } = kubeconfigOf(cluster.initialKubeconfig());
   const registered = await register(machine, payload, registration, cluster, { ca, user });
   await mark(cluster.superAdmin(), registered.node, registration);
+  if (hasTask(payload, "cas")) {
+    await publishAuthorities(cluster.superAdmin(), trustedOf(payload));
+  }
   await noteSettings(cluster, payload);
   // A restored cluster has its pod network.
   const as = payload.restoredFrom === undefined ? "initialized" : "joined";
@@ -112,7 +115,9 @@ async function register(
   machine.failIfEnded();
   const node = nodeOf(machine.vm, registration, payload);
   await new Api(cluster.server(ca), user).post("/api/v1/nodes", node);
-  return { apiName: cluster.apiName, node: node.metadata.name, caCert: ca, kubelet: user };
+  // kubeadm has a control plane trust the first CA alone, and the script all of them.
+  const caCert = trustedOf(payload);
+  return { apiName: cluster.apiName, node: node.metadata.name, caCert, kubelet: user };
 }
 
 async function mark(api: Api, name: string, registration: NodeRegistration): Promise<void> {

@@ -161,9 +161,11 @@ export class SimulatedBootstrap {
       if (isControlPlane) {
         const taken = takesCas ? { ...payload, tasks: ["cas" as const] } : payload;
         await cluster.inTurn(() => upgradeControlPlane(cluster, taken));
+        // kubeadm waits for what the kubelet says of static pods, which has the CAs with which it started.
+        await kubelet.get(nodePath(payload.machine));
       }
-      const { caCert, kubelet } = machine.joined!;
-      if (!isSignedBy(caCert, kubelet.cert)) {
+      const { caCert, kubelet: client } = machine.joined!;
+      if (!isSignedBy(caCert, client.cert)) {
         machine.trust(caCert, await kubeletCertificate(this.kubeletOf(machine), payload.machine));
       }
     });

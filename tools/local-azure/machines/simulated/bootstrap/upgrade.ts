@@ -125,8 +125,8 @@ export async function noteSettings(cluster: SimulatedCluster, payload: Payload):
   await cluster.superAdmin().patch(kubeadmConfig, { metadata: { annotations } }, mergePatch);
 }
 
-/** kubeadm writes it when it initializes, and never again. */
-async function publishAuthorities(api: Api, trusted: string): Promise<void> {
+/** kubeadm writes it when it initializes, with the first CA alone, and never again. */
+export async function publishAuthorities(api: Api, trusted: string): Promise<void> {
   const info = await api.find(clusterInfo);
   if (info === undefined) return;
   const kubeconfig = (info.data.kubeconfig as string).replace(
