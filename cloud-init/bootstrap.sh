@@ -120,6 +120,7 @@ elif is_outdated; then
   rm -f "$state/configuration"
   step "packages" 1800 3 upgrade_kubeadm
   has_version kubelet || ! has_task snapshots || step "snapshot" 1200 1 save_snapshot
+  step "turn" $(($(patience) + 60)) 0 await_turn
   if ! has_version kubelet || has_other_max_pods; then step "drain" $((drain_minutes * 60 + 1800)) 0 drain; fi
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet

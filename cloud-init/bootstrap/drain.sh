@@ -77,17 +77,19 @@ has_other_max_pods() {
   [[ ${now:-110} != "$max_pods" ]]
 } 2>/dev/null
 
-# What follows a drain needs half an hour of the time that Azure gives the step.
+# Seconds for which another machine may be waited for, or pods of this one: what follows needs half an hour of the
+# time that Azure gives the step.
+patience() {
+  local seconds=$((ZONED_DEADLINE - EPOCHSECONDS - 1800))
+  ((seconds > 0)) || seconds=0
+  echo $((seconds < drain_minutes * 60 ? seconds : drain_minutes * 60))
+}
+
 drain() {
   local held until seconds
   local way="empty it by hand, which may take longer (kubectl drain $machine --ignore-daemonsets --delete-emptydir-data, and kubectl uncordon after the update)"
-  await_turn
-  seconds=$((ZONED_DEADLINE - EPOCHSECONDS - 1800))
-  ((seconds > 0)) || seconds=0
-  if ((seconds >= drain_minutes * 60)); then
-    seconds=$((drain_minutes * 60))
-    way="give them longer (zoned:drainMinutes)"
-  fi
+  seconds=$(patience)
+  ((seconds < drain_minutes * 60)) || way="give them longer (zoned:drainMinutes)"
   until=$((SECONDS + seconds))
   cordon "$cordoned_by" "$version"
   while ! held=$(held_pods) || [[ -n $held ]]; do

@@ -50,6 +50,7 @@ upgrade_control_plane() {
 }
 
 upgrade_member() {
+  # Its turn is noted anew, since a drain has used most of that up.
   await_turn
   touch "$state/touched"
   if trusts_several; then tasks+=(cas); fi

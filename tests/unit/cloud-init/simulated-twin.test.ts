@@ -255,6 +255,7 @@ const upgraded = [
   ...again,
   "other control planes",
   "packages",
+  "turn",
   "kubeadm upgrade",
   "kubelet",
   "static pods",
@@ -262,6 +263,7 @@ const upgraded = [
 const upgradedWorker = [
   ...again,
   "packages",
+  "turn",
   "drain",
   "kubeadm upgrade",
   "kubelet",
@@ -571,7 +573,7 @@ const upgradedWorker = [
         steps: [
           ...again,
           "other control planes",
-          ...["packages", "snapshot", "drain", "kubeadm upgrade", "kubelet", "static pods"],
+          ...["packages", "snapshot", "turn", "drain", "kubeadm upgrade", "kubelet", "static pods"],
           ...["control plane", "snapshots", "node", "uncordon"],
           ...last,
         ],

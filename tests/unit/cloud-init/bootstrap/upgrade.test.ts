@@ -125,7 +125,7 @@ describe("an upgrade", () => {
       "uncordon",
     ]);
     expect(machine.read("/var/lib/zoned/configuration")).toBe("later\n");
-    // Half an hour for its turn to be down. Its own limit comes first, which uncordons and says why.
+    // Its own limit comes first, which uncordons and says why.
     const limits = machine.callsOf("timeout").filter((call) => call.endsWith(" drain"));
     expect(limits.map((call) => Number(call.split(" ")[1]))).toEqual([45 * 60]);
   });
@@ -156,17 +156,51 @@ describe("an upgrade", () => {
     },
   );
 
-  it("is not drained while another machine is down for an event of Azure, and says so", async () => {
-    const machine = memberIn({ ...worker, ...next }, [pod("web")]);
-    const turns = (data: object) => `${JSON.stringify({ metadata: {}, data })}\n200`;
-    machine.write("/turns", turns({ "zoned-test-workers-2": "Redeploy 2999-01-01T00:00:00Z" }));
-    machine.program("sleep", `echo waits >>"$root/order"; echo -n '${turns({})}' >"$root/turns"`);
+  it.each([
+    ["drained", next, "cordon"],
+    ["configured anew", { configuration: "later" }, "kubeadm upgrade node --config"],
+  ])(
+    "has a machine %s in its turn, for which it waits in a step of its own, and says for whom",
+    async (_, change, first) => {
+      const machine = memberIn({ ...worker, ...change }, [pod("web")]);
+      const turns = (data: object) => `${JSON.stringify({ metadata: {}, data })}\n200`;
+      machine.write("/turns", turns({ "zoned-test-workers-2": "Redeploy 2999-01-01T00:00:00Z" }));
+      machine.program("sleep", `echo waits >>"$root/order"; echo -n '${turns({})}' >"$root/turns"`);
 
-    const { code, stdout } = await runStep(machine, "drain");
+      expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(code).toBe(0);
-    expect(stdout).toContain("zoned-test-workers-2 is down for Redeploy, at most until 2999");
-    expect(order(machine).slice(0, 2)).toEqual(["waits", "cordon"]);
+      expect(machine.read("/var/log/zoned.log")).toMatch(
+        /turn: begins\n.*zoned-test-workers-2 is down for Redeploy, at most until 2999.*\n.*turn: done/,
+      );
+      const done = order(machine).filter((line) => !line.startsWith("first-boot"));
+      expect(done.slice(0, 2)).toEqual(["waits", first]);
+      // Once more when a drain may have used its time up.
+      const noted = machine.callsOf("curl").filter((call) => call.includes('"update 20'));
+      expect(noted).toHaveLength(2);
+    },
+  );
+
+  it.each([
+    ["for drainMinutes", 15, 7200, 16 * 60],
+    ["no longer than what follows leaves time for", 240, 3600, 31 * 60],
+    ["long enough for one look", 15, 1200, 60],
+  ])("waits for its turn %s", async (_, drainMinutes, left, seconds) => {
+    const machine = memberIn({ ...worker, ...next, drainMinutes });
+    machine.write(
+      "/turns",
+      `${JSON.stringify({ data: { it: "Reboot 2999-01-01T00:00:00Z" } })}\n200`,
+    );
+    const deadline = `${Math.floor(Date.now() / 1000) + left}`;
+
+    const outcome = await bootstrap(machine, { ZONED_DEADLINE: deadline, HANGS: "*" });
+
+    expect(outcome.stderr).toMatch(
+      /only one may be down: it is down for Reboot.*\nstep "turn" failed with exit code 124\n$/,
+    );
+    expect(order(machine).join()).not.toMatch(/cordon|upgrade/);
+    const [limit] = machine.callsOf("timeout").filter((call) => call.endsWith(" await_turn"));
+    expect(Number(limit!.split(" ")[1])).toBeGreaterThan(seconds - 60);
+    expect(Number(limit!.split(" ")[1])).toBeLessThanOrEqual(seconds);
   });
 
   it.each(["kubeadm", "kubelet"])(

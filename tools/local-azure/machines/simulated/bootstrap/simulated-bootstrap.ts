@@ -147,14 +147,10 @@ export class SimulatedBootstrap {
     if (isNext && hasTask(payload, "snapshots")) {
       await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
     }
-    if (isNext || hasOtherMaxPods(node, payload)) {
-      await steps.step("drain", async () => {
-        await awaitTurn(kubelet, payload, this.limits.peers);
-        await drain(kubelet, payload);
-      });
-    }
+    await steps.step("turn", () => awaitTurn(kubelet, payload, this.limits.peers));
+    if (isNext || hasOtherMaxPods(node, payload))
+      await steps.step("drain", () => drain(kubelet, payload));
     await steps.step("kubeadm upgrade", async () => {
-      await awaitTurn(this.kubeletOf(machine), payload, this.limits.peers);
       machine.requirePeerCheck();
       const takesCas = hasTask(payload, "cas") || trustsSeveral(machine.joined!);
       if (takesCas) machine.trust(trustedOf(payload));
