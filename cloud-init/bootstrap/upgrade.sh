@@ -5,7 +5,7 @@
 is_outdated() { [[ $(cat "$state/configuration" 2>/dev/null) != "$configuration" ]] || has_other_reservation; }
 
 # kubeadm leaves an etcd as it is that is newer than its own, and ends well (performEtcdStaticPodUpgrade in
-# cmd/kubeadm/app/phases/upgrade/staticpods.go). It compares semantic versions: 3.6.14-0 comes before 3.6.14.
+# cmd/kubeadm/app/phases/upgrade/staticpods.go). Of its semantic versions, one with -0 comes before the same without.
 expect_etcd() {
   local own wanted newest manifest=$root/etc/kubernetes/manifests/etcd.yaml
   [[ -e $manifest ]] || return 0

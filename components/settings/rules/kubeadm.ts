@@ -116,7 +116,7 @@ const etcdImages = (content: unknown): unknown[] =>
         .filter(({ name }) => name === "etcd")
         .map(({ image }) => image);
 
-/** As kubeadm compares tags: of semantic versions 3.6.14-0 comes before 3.6.14. */
+/** As kubeadm compares tags: of semantic versions one with -0 comes before the same without. */
 const isLater = (tag: string, than: string): boolean =>
   `${tag}~`.localeCompare(`${than}~`, "en", { numeric: true }) > 0;
 
