@@ -127,7 +127,7 @@ describe("findings", () => {
   const read = (path: string): string => readFileSync(join(checkout, path), "utf8");
 
   const scriptSteps = ["bootstrap.sh", "first-boot.sh"].flatMap((script) =>
-    [...read(`cloud-init/${script}`).matchAll(/\bstep "([^"]+)" \S+ \d+ \w+/g)].map(
+    [...read(`cloud-init/${script}`).matchAll(/\bstep "([^"]+)" .+? \d+ \w+/g)].map(
       ([, name]) => name,
     ),
   );
