@@ -48,6 +48,13 @@ export const firstBootFiles = (settings: BootSettings, apiName: string): Payload
   ...proxyFiles(settings, apiName),
 ];
 
+/** By which custom data is another one, and replaces the machine, where it has nothing else of the settings. */
+const runtimeFile = ({ containerRuntime }: BootSettings): PayloadFile => ({
+  path: "/etc/zoned/container-runtime",
+  mode: "0644",
+  content: `${containerRuntime}\n`,
+});
+
 /**
  * First-boot instructions, encoded the way Azure wants them, the same for all machines of a
  * cluster. What add-ons' images an image has to have, no living machine is told of: nobody asks there.
@@ -72,14 +79,10 @@ export function customData(
   const document = {
     // Debian's images rewrite /etc/hosts at every boot otherwise, and the API's own name is lost.
     manage_etc_hosts: "localhost",
-    ...(!wantsLogin(settings.httpProxy) && {
-      write_files: files.map(({ path, mode, content }) => ({
-        path,
-        permissions: mode,
-        content,
-      })),
-      runcmd: [["/opt/zoned/first-boot.sh"]],
-    }),
+    write_files: (wantsLogin(settings.httpProxy) ? [runtimeFile(settings)] : files).map(
+      ({ path, mode, content }) => ({ path, permissions: mode, content }),
+    ),
+    ...(!wantsLogin(settings.httpProxy) && { runcmd: [["/opt/zoned/first-boot.sh"]] }),
   };
   // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
   const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);

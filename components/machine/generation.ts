@@ -6,11 +6,21 @@ import type { Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 
 /**
- * What an existing machine keeps, whatever this release or somebody else would make a new one with. Azure changes none of it on a
- * living VM, and azure-native would try; of one that is deallocated it does not show the disk's size and type
- * (azure-powershell #13213), which a refresh then takes out of the state.
+ * What an existing machine keeps, whatever this release or somebody else would make a new one with. Of one that is deallocated Azure
+ * does not show the disk's size and type (azure-powershell #13213), which a refresh then takes out of the state.
  */
 export const ignoredOnExisting: readonly string[] = [
+  "osProfile.customData",
+  "securityProfile.encryptionAtHost",
+  "storageProfile.diskControllerType",
+  "storageProfile.imageReference",
+  "storageProfile.osDisk.diskSizeGB",
+  "storageProfile.osDisk.managedDisk.diskEncryptionSet",
+  "storageProfile.osDisk.managedDisk.storageAccountType",
+];
+
+/** Azure refuses a change of these on a living VM, and azure-native would try it as an update. */
+export const replacedOnChange: readonly string[] = [
   "zones",
   "osProfile.adminUsername",
   "osProfile.computerName",
@@ -18,7 +28,6 @@ export const ignoredOnExisting: readonly string[] = [
   "osProfile.linuxConfiguration.ssh.publicKeys",
   "securityProfile.encryptionAtHost",
   "securityProfile.securityType",
-  "storageProfile.diskControllerType",
   "storageProfile.imageReference",
   "storageProfile.osDisk.diskSizeGB",
   "storageProfile.osDisk.managedDisk.diskEncryptionSet",
@@ -45,6 +54,12 @@ const poolInputsOf = ({
   ...(spot && { spot: Object.values(spot).join(" at ") }),
   ...(ephemeralOsDisk && { ephemeralOsDisk, size: size.toLowerCase() }),
 });
+
+/** What a machine is made with and Azure does not show, or not in a form to compare. */
+export const fixedTexts = (plan: MachinePlan): string[] => [
+  taintsText(plan),
+  ...Object.values(poolInputsOf(plan)),
+];
 
 /**
  * Everything of which a change replaces the machine, by the names of the settings.

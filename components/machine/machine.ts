@@ -10,7 +10,7 @@ import { knownOutput } from "../azure/shown";
 import { type Hardware, osDiskProperties, spotProperties } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
 import { MachineState, tag } from "../azure/state";
-import { ignoredOnExisting, MachineRecord } from "./generation";
+import { fixedTexts, ignoredOnExisting, MachineRecord, replacedOnChange } from "./generation";
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
@@ -174,8 +174,9 @@ export class Machine extends pulumi.ComponentResource {
         ...child,
         dependsOn: [...args.after, this.drainBeforeResize],
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
-        // The plan orders anew what it replaces.
-        replacementTrigger: args.record.createdAt,
+        replaceOnChanges: [...replacedOnChange],
+        // Kept in Pulumi's state and not in a tag, which anyone with access may remove.
+        replacementTrigger: [args.initialization, args.record.createdAt, ...fixedTexts(plan)],
         // Its interface and its name can belong to one VM only.
         deleteBeforeReplace: true,
       },

@@ -271,14 +271,15 @@ function recordsOf(
       const { name } = one.plan;
       const machine = azure.machines.get(name);
       const before = current?.machines[name];
-      const isRetained = retained.includes(one.plan);
+      // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
+      const isThere = machine !== undefined && !hasLeft(machine);
       const record: MachineRecord = {
         generation: one.generation,
         replacementInputs: one.replacementInputs,
-        createdAt: (isRetained ? (machine?.createdAt ?? before?.createdAt) : undefined) ?? now,
+        createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        bootstrapRequestedAt: isRetained
+        bootstrapRequestedAt: retained.includes(one.plan)
           ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
           : now,
       };

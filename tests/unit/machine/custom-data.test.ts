@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { customData, firstBootFiles } from "../../../components/machine/custom-data";
 import { minors, versions } from "../../../components/versions";
+import type { Settings } from "../../../components/settings/settings";
 import { checkout } from "../../../tools/shared/checkout";
 import { validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
@@ -179,8 +180,13 @@ describe("behind a proxy with a login", () => {
     httpProxy: { http: "", https: `http://me:${password}@p.example:1`, noProxy: [], ca: "a CA\n" },
   });
 
-  it("brings nothing, and has cloud-init run nothing: the bootstrap step does, which has the password", () => {
-    expect(document(behind("hush"))).toEqual({ manage_etc_hosts: "localhost" });
+  it("brings the runtime's name alone, and has cloud-init run nothing: the bootstrap step does, which has the password", () => {
+    expect(document(behind("hush"))).toEqual({
+      manage_etc_hosts: "localhost",
+      write_files: [
+        { path: "/etc/zoned/container-runtime", permissions: "0644", content: "docker\n" },
+      ],
+    });
     const brought = firstBootFiles(behind("hush"), apiName).map(({ path, mode }) => [path, mode]);
     expect(brought).toEqual([
       ["/opt/zoned/first-boot.sh", "0700"],
@@ -190,8 +196,10 @@ describe("behind a proxy with a login", () => {
     ]);
   });
 
-  it("is the same with another password", () => {
-    const of = (password: string) => customData(behind(password), apiName, ["a.example/b:c"]);
+  it("is the same with another password, and another one with another runtime, by which the machine is replaced", () => {
+    const of = (password: string, change: Partial<Settings> = {}) =>
+      customData({ ...behind(password), ...change }, apiName, ["a.example/b:c"]);
     expect(of("hushed")).toBe(of("hush"));
+    expect(of("hush", { containerRuntime: "containerd" })).not.toBe(of("hush"));
   });
 });

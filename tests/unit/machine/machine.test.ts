@@ -261,13 +261,25 @@ it("acts as the identities it is given, and as nobody otherwise", async () => {
   expect((await vmInputs()).identity).toEqual({ type: "None" });
 });
 
-it("is made anew, the old VM first, and by no difference that a refresh has seen", async () => {
+it("is made anew, the old VM first, where Azure refuses a change", async () => {
   const { recorder } = await build();
 
   const { opts } = await recorder.only(vmType);
 
   expect(opts).toMatchObject({ deleteBeforeReplace: true });
-  expect(opts).not.toHaveProperty("replaceOnChanges");
+  expect([...(opts as pulumi.CustomResourceOptions).replaceOnChanges!].sort()).toEqual([
+    "osProfile.adminUsername",
+    "osProfile.computerName",
+    "osProfile.customData",
+    "osProfile.linuxConfiguration.ssh.publicKeys",
+    "securityProfile.encryptionAtHost",
+    "securityProfile.securityType",
+    "storageProfile.imageReference",
+    "storageProfile.osDisk.diskSizeGB",
+    "storageProfile.osDisk.managedDisk.diskEncryptionSet",
+    "storageProfile.osDisk.managedDisk.storageAccountType",
+    "zones",
+  ]);
 });
 
 const triggerOf = async (change?: Partial<MachineArgs>) => {
@@ -276,8 +288,17 @@ const triggerOf = async (change?: Partial<MachineArgs>) => {
   return JSON.stringify((opts as pulumi.CustomResourceOptions).replacementTrigger);
 };
 
-it("is made anew where the plan orders it anew", async () => {
-  expect(await triggerOf({ record: { ...order, createdAt: "now" } })).not.toBe(await triggerOf());
+const taints = [{ key: "gpu", effect: "NoSchedule" } as const];
+
+it.each<[string, Partial<MachineArgs>]>([
+  ["of another initialization of the cluster", { initialization: "2-now" }],
+  ["that is ordered anew", { record: { ...order, createdAt: "now" } }],
+  ["with other taints", { plan: { ...plan, taints } }],
+  ["that takes another number of pods", { plan: { ...plan, maxPods: 30 } }],
+  ["with a disk of its host's", { plan: { ...plan, ephemeralOsDisk: "CacheDisk" } }],
+  ["of spare capacity", { plan: { ...plan, spot: { evictionPolicy: "Delete" } } }],
+])("is made anew by what only Pulumi's state keeps: a machine %s", async (_, change) => {
+  expect(await triggerOf(change)).not.toBe(await triggerOf());
 });
 
 it("stays the same machine whatever becomes of its step and its tags", async () => {
@@ -391,13 +412,8 @@ it("keeps what it was made with, and nothing of a machine that is replaced", asy
 
   expect(await optsOf(true)).toEqual([
     ...ignoredAlways,
-    "zones",
-    "osProfile.adminUsername",
-    "osProfile.computerName",
     "osProfile.customData",
-    "osProfile.linuxConfiguration.ssh.publicKeys",
     "securityProfile.encryptionAtHost",
-    "securityProfile.securityType",
     "storageProfile.diskControllerType",
     "storageProfile.imageReference",
     "storageProfile.osDisk.diskSizeGB",

@@ -230,7 +230,7 @@ it("orders nothing of machines that are as they shall be", async () => {
   expect(says).toEqual([]);
 });
 
-it("says what it would do to a machine, and orders it and its step anew where it is replaced", async () => {
+it("says what it would do to a machine, and orders its step anew where it is replaced", async () => {
   const { retained, machineRecords, says } = await plan({
     ...living,
     tags: { generation: "before" },
@@ -238,10 +238,8 @@ it("says what it would do to a machine, and orders it and its step anew where it
 
   expect(says).toEqual([`this change would replace ${first}`]);
   expect([...retained]).toEqual(names.slice(1));
-  for (const order of ["createdAt", "bootstrapRequestedAt"] as const) {
-    expect(machineRecords.get(first)![order]).not.toBe("then");
-    expect(machineRecords.get(second)![order]).toBe("then");
-  }
+  expect(machineRecords.get(first)!.bootstrapRequestedAt).not.toBe("then");
+  expect(machineRecords.get(second)!.bootstrapRequestedAt).toBe("then");
 });
 
 it("has a machine deallocated and started for a size that its hardware has not", async () => {
