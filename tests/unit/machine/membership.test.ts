@@ -101,18 +101,18 @@ describe("membership", () => {
     },
   );
 
-  it("drains nothing before there is a cluster", async () => {
-    const recorder = await Recorder.start({ preview: true });
-    const member = { machine: "one", role: "worker", initialization: "1" } as const;
+  it.each([
+    ["nothing before there is a cluster", undefined, true],
+    ["a member", existing, undefined],
+  ])("drains %s for another size", async (_, initialization, isEmpty) => {
+    const settings = { controlPlaneSize: "Standard_D4s_v5" };
+    const { recorder } = await buildMachines({ existing: names, initialization, settings });
 
-    new DrainBeforeResize({ ...member, size: "Standard_D2s_v5", kubeconfig: "k" }, larger, false, {
-      transformations: [recorder.watch],
-    });
+    const resized = (await recorder.of(restartType)).filter(({ inputs }) => inputs.resizes);
 
-    expect((await recorder.only(restartType)).inputs).toMatchObject({
-      resizes: true,
-      isEmpty: true,
-    });
+    expect(resized.map(({ inputs }) => [inputs.machine, inputs.isEmpty])).toEqual(
+      names.map((name) => [name, isEmpty]),
+    );
   });
 
   it("ends for control planes one after another, from the highest number", async () => {

@@ -547,6 +547,18 @@ describe("a living cluster in a network of others", () => {
     expect(said).not.toContain("k8s-azure-lb");
   });
 
+  it("is only warned of a range of the network that its pods have too", async () => {
+    const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+    const podCidr = "10.1.0.0/16";
+
+    await plan({
+      ...{ ...scene, settings: { ...settings, podCidr } },
+      remembered: { ...remembered, settings: { ...fixed, podCidr } },
+    });
+
+    expect(warn.mock.calls.join("\n")).toContain("pods reach nothing of that range");
+  });
+
   it("needs no address for what has one, also where a machine is made anew", async () => {
     jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
     const interfaces = machinesOf(validSettings).map(
