@@ -1,11 +1,14 @@
 # shellcheck shell=bash
 # The API, as a machine finds it and asks it.
 
-# While it is updated, for up to 70 seconds, the metadata service answers 410 or 404.
-own_id() {
+# ask_metadata PATH: of this machine. While the service is updated, for up to 70 seconds, it answers 410 or 404; curl
+# waits 1 s, 2 s, 4 s and so on, 127 s in all.
+ask_metadata() {
   curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors --noproxy '*' --header Metadata:true \
-    'http://169.254.169.254/metadata/instance/compute/vmId?api-version=2021-02-01&format=text'
+    "http://169.254.169.254/metadata/$1"
 }
+
+own_id() { ask_metadata 'instance/compute/vmId?api-version=2021-02-01&format=text'; }
 
 # ask_api PATH [CURL'S OPTION...]
 ask_api() {

@@ -64,10 +64,7 @@ ask_azure() {
   (
     # shellcheck source=/dev/null
     . "$repair_settings"
-    # 404, 410 and 429 are to be asked again too, 410 for 70 s. curl waits 1 s, 2 s, 4 s and so on, 127 s in all.
-    token=$(curl --silent --show-error --fail --max-time 10 --retry 7 --retry-all-errors \
-      --noproxy '*' --header Metadata:true \
-      "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=${RESOURCE_MANAGER//:/%3A}%2F&client_id=$CLIENT_ID" |
+    token=$(ask_metadata "identity/oauth2/token?api-version=2018-02-01&resource=${RESOURCE_MANAGER//:/%3A}%2F&client_id=$CLIENT_ID" |
       jq --raw-output .access_token)
     if [[ -s $root/etc/zoned/proxy.env ]]; then
       set -a

@@ -71,7 +71,7 @@ export async function endTurnIfGone(turn: Turn): Promise<void> {
 }
 
 /** Whether a line is a machine's own, or that of what repairs it. */
-export const isOf = (machine: string, line: string): boolean =>
+export const isOwnTurn = (machine: string, line: string): boolean =>
   line === machine || line === `repair.${machine}`;
 
 /** Changes what is said of a machine, or returns who is down. Whoever writes meanwhile makes it ask again. */
@@ -87,7 +87,7 @@ async function changed(
     const { data = {}, metadata } = turns;
     const others = Object.entries(data).flatMap(([name, text]) => {
       const [by, until = ""] = text.split(" ");
-      const isOther = !isOf(machine, name) && by !== update && Date.parse(until) > Date.now();
+      const isOther = !isOwnTurn(machine, name) && by !== update && Date.parse(until) > Date.now();
       return isOther ? [`${name} is down for ${by}, at most until ${until}`] : [];
     });
     if (value !== null && others.length > 0) return others;

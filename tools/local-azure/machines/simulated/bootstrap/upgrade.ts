@@ -8,7 +8,7 @@ import { isMirror } from "../nodes/mirror-pods";
 import { nodePath } from "../nodes/node";
 import { caFile, fileOf, filesOf, hasTask, initFile } from "./payload";
 import { minorOf } from "./snapshots";
-import { isOf, turnsName } from "../../../../../components/cluster/turns";
+import { isOwnTurn, turnsName } from "../../../../../components/cluster/turns";
 
 const clusterAnnotation = "zoned/configuration";
 const kubeadmConfig = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
@@ -194,7 +194,7 @@ export async function awaitTurn(
     if (turns === undefined) return;
     const other = Object.entries((turns["data"] ?? {}) as Record<string, string>).find(
       ([name, value]) =>
-        !isOf(machine, name) &&
+        !isOwnTurn(machine, name) &&
         downFor(value) !== "update" &&
         Date.parse(value.split(" ")[1] ?? "") > Date.now(),
     );
