@@ -16,9 +16,8 @@ import { RollOutTarget } from "./roll-out";
 const name = "kured";
 const namespace = "kube-system";
 
-/** Minutes from one look to the next, and those after a reboot in which no other machine begins. */
+/** From one look to the next. */
 const periodMinutes = 10;
-const restMinutes = 5;
 
 /**
  * Longer than a machine takes to start, also where somebody has to help: kured uncordons only what holds its lock.
@@ -173,7 +172,7 @@ const podSpec = ({ settings: { drainMinutes }, window }: RebootsArgs) => ({
         "--concurrency=1",
         `--period=${periodMinutes}m`,
         `--drain-timeout=${drainMinutes}m`,
-        `--lock-release-delay=${restMinutes}m`,
+        // No --lock-release-delay: a machine whose drain fails would stay cordoned so much longer (kured #1129).
         `--lock-ttl=${drainMinutes + bootMinutes}m`,
         "--annotate-nodes=true",
         "--metrics-host=127.0.0.1",

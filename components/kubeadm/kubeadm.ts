@@ -5,7 +5,14 @@ import { authoritiesVariable, signingFile } from "./certificate-authorities";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
-import { mergedValues, reservedMemory, serviceAccountIssuer } from "./merged-arguments";
+import {
+  admissionPlugins,
+  type Arguments,
+  mergedValues,
+  reservedMemory,
+  serviceAccountIssuer,
+  withDefault,
+} from "./merged-arguments";
 import { kubeletCertificatePath, kubeletKeyPath, type PayloadFile } from "./payload-file";
 import { issuerVariables } from "./people";
 import { isEveryCheck } from "../settings/rules/kubeadm";
@@ -77,8 +84,6 @@ export type KubeadmSettings = Pick<
 
 export type KubeadmMachine = Pick<MachinePlan, "name" | "role" | "address" | "taints" | "maxPods">;
 
-type Arguments = Readonly<Record<string, string>>;
-
 const sorted = (values: Arguments): Arguments => Object.fromEntries(Object.entries(values).sort());
 
 /**
@@ -92,7 +97,8 @@ const args = (
 ) =>
   Object.entries({ ...ours, ...sorted(operators) }).flatMap(([name, value]) => {
     const theirs = operators[name];
-    const values = theirs === undefined ? [value].flat() : mergedValues(component, name, theirs);
+    const values =
+      theirs === undefined ? [value].flat() : mergedValues(component, name, theirs, operators);
     return values.map((one) => ({ name, value: one }));
   });
 
@@ -234,6 +240,20 @@ const issuerFlags = (issuers: readonly [string, ...string[]]) => ({
   ...(issuers[0] !== serviceAccountIssuer && { "service-account-jwks-uri": keysUrl(issuers[0]) }),
 });
 
+/**
+ * An API server that speaks WebSocket to the kubelet itself has it ask cri-dockerd by https, which speaks http: `kubectl exec`
+ * and `attach` fail (Mirantis/cri-dockerd#560, #569).
+ */
+function apiServerOperators({ containerRuntime, kubeadm }: KubeadmSettings): Arguments {
+  const { apiServerExtraArgs: extra } = kubeadm;
+  if (containerRuntime !== "cri-dockerd") return extra;
+  const [gates = ""] = withDefault(
+    "ExtendWebSocketsToKubelet",
+    "false",
+  )(extra["feature-gates"] ?? "");
+  return { ...extra, "feature-gates": gates };
+}
+
 function clusterConfiguration(spec: ClusterSpec) {
   const { settings, apiName, cas, serviceAccountKeys, tokenIssuers } = spec;
   const { kubeadm } = settings;
@@ -243,9 +263,11 @@ function clusterConfiguration(spec: ClusterSpec) {
     : [...everywhere, serviceAccountKeysVariable(serviceAccountKeys)];
   const isEncrypted = isOurs(kubeadm.apiServerExtraArgs);
   const security = apiServerSecurity(settings);
+  const operators = apiServerOperators(settings);
   const apiServer = {
     ...quiet,
     ...security.flags,
+    "enable-admission-plugins": admissionPlugins(operators).join(","),
     "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
     ...(tokenIssuers && issuerFlags(tokenIssuers)),
@@ -274,7 +296,7 @@ function clusterConfiguration(spec: ClusterSpec) {
     networking: networking(settings),
     apiServer: {
       certSANs: [apiName, ...settings.apiExtraSans],
-      extraArgs: args("apiServerExtraArgs", apiServer, kubeadm.apiServerExtraArgs),
+      extraArgs: args("apiServerExtraArgs", apiServer, operators),
       ...extraEnvs(...withTokens, ...issuerVariables(settings, apiName)),
       extraVolumes: [...security.volumes, ...(isEncrypted ? [encryptionVolume] : [])],
     },

@@ -10,7 +10,9 @@ const etcdMetricsUrl = "http://127.0.0.1:2381";
 /** What is kept back of a machine's memory for its system. */
 export const reservedMemory = "256Mi";
 
-type Merge = (operators: string) => readonly string[];
+export type Arguments = Readonly<Record<string, string>>;
+
+type Merge = (operators: string, extra: Arguments) => readonly string[];
 
 const joined = (entries: readonly string[]): readonly string[] => [[...new Set(entries)].join(",")];
 
@@ -27,9 +29,9 @@ const afterTheirs =
     joined([...entriesOf(operators), ...ours]);
 
 /** Names with values, of which theirs count. */
-const withDefault =
-  (name: string, value: string): Merge =>
-  (operators) => {
+export const withDefault =
+  (name: string, value: string) =>
+  (operators: string): readonly string[] => {
     const isTheirs = entriesOf(operators).some((pair) => pair.split("=")[0]?.trim() === name);
     return isTheirs ? [operators] : joined([`${name}=${value}`, ...entriesOf(operators)]);
   };
@@ -49,6 +51,16 @@ const withMetricsUrl: Merge = (operators) =>
     : joined([etcdMetricsUrl, ...entriesOf(operators)]);
 
 /**
+ * Beside the default ones. External IPs of a Service would redirect what machines themselves send there: to Azure's agent and
+ * DNS at 168.63.129.16, to the metadata service, to other machines (https://github.com/Azure/AKS/pull/5707). Kubernetes has
+ * deprecated them, and an operator may take the plugin away.
+ */
+export function admissionPlugins(extra: Arguments): readonly string[] {
+  const off = entriesOf(extra["disable-admission-plugins"] ?? "");
+  return ["NodeRestriction", "DenyServiceExternalIPs"].filter((plugin) => !off.includes(plugin));
+}
+
+/**
  * Arguments that are lists. kubeadm drops its own value of an argument that an operator sets, so
  * what it sets in cmd/kubeadm/app/phases is said here again, with what this program sets.
  */
@@ -56,7 +68,8 @@ const merges: Readonly<Record<Component, Readonly<Record<string, Merge>>>> = {
   apiServerExtraArgs: {
     // Tokens without an audience of their own are for these, and those that are out stay valid.
     "api-audiences": withOurs(serviceAccountIssuer),
-    "enable-admission-plugins": withOurs("NodeRestriction"),
+    "enable-admission-plugins": (operators, extra) =>
+      joined([...admissionPlugins(extra), ...entriesOf(operators)]),
     "kubelet-preferred-address-types": afterTheirs("InternalIP", "ExternalIP", "Hostname"),
     "requestheader-allowed-names": withOurs("front-proxy-client"),
     "requestheader-extra-headers-prefix": withOurs("X-Remote-Extra-"),
@@ -83,4 +96,5 @@ export const mergedValues = (
   component: Component,
   name: string,
   value: string,
-): readonly string[] => merges[component][name]?.(value) ?? [value];
+  extra: Arguments,
+): readonly string[] => merges[component][name]?.(value, extra) ?? [value];

@@ -171,9 +171,14 @@ describe("a list of the operator's", () => {
       "apiServerExtraArgs",
       "enable-admission-plugins",
       "AlwaysPullImages",
-      ["NodeRestriction,AlwaysPullImages"],
+      ["NodeRestriction,DenyServiceExternalIPs,AlwaysPullImages"],
     ],
-    ["apiServerExtraArgs", "enable-admission-plugins", "NodeRestriction", ["NodeRestriction"]],
+    [
+      "apiServerExtraArgs",
+      "enable-admission-plugins",
+      "NodeRestriction",
+      ["NodeRestriction,DenyServiceExternalIPs"],
+    ],
     ["apiServerExtraArgs", "api-audiences", "vault", [`${issuer},vault`]],
     [
       "apiServerExtraArgs",
@@ -221,6 +226,44 @@ describe("a list of the operator's", () => {
     "is merged with what the cluster needs: %s %s %s",
     (component, name, value, merged) => {
       expect(valuesOf(component, name, value)).toEqual(merged);
+    },
+  );
+
+  const argumentsOf = (change: object) =>
+    Object.fromEntries(
+      object("ClusterConfiguration", { ...validSettings, ...change }).apiServer.extraArgs.map(
+        ({ name, value }: { name: string; value: string }) => [name, value],
+      ),
+    );
+
+  it("denies external IPs of Services, by which pods could take what machines send to Azure, unless an operator allows them", () => {
+    const plugins = (apiServerExtraArgs: Record<string, string>) =>
+      argumentsOf({ kubeadm: { ...validSettings.kubeadm, apiServerExtraArgs } })[
+        "enable-admission-plugins"
+      ];
+    const off = { "disable-admission-plugins": "DenyServiceExternalIPs,PodSecurity" };
+
+    expect(plugins({})).toBe("NodeRestriction,DenyServiceExternalIPs");
+    expect(plugins(off)).toBe("NodeRestriction");
+    expect(plugins({ ...off, "enable-admission-plugins": "AlwaysPullImages" })).toBe(
+      "NodeRestriction,AlwaysPullImages",
+    );
+  });
+
+  it.each([
+    ["docker", {}, undefined],
+    ["cri-dockerd", {}, "ExtendWebSocketsToKubelet=false"],
+    ["cri-dockerd", { "feature-gates": "A=true" }, "ExtendWebSocketsToKubelet=false,A=true"],
+    [
+      "cri-dockerd",
+      { "feature-gates": "ExtendWebSocketsToKubelet=true" },
+      "ExtendWebSocketsToKubelet=true",
+    ],
+  ])(
+    "keeps kubectl exec with %s, and an operator's gates: %j",
+    (containerRuntime, apiServerExtraArgs, gates) => {
+      const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
+      expect(argumentsOf({ containerRuntime, kubeadm })["feature-gates"]).toBe(gates);
     },
   );
 

@@ -21,7 +21,8 @@ const mostPermissions = {
 /** What each program has to be told. */
 const flags: Readonly<Record<string, readonly string[]>> = {
   "kube-apiserver": [
-    ...["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"],
+    "--authorization-mode=Node,RBAC",
+    "--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs",
     "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
     ...["--profiling=false", "--audit-log-maxage=30", "--audit-log-maxbackup=10"],
     "--audit-log-maxsize=100",
