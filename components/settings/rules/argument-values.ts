@@ -52,6 +52,11 @@ const between =
 
 const fromZero = between(0, Infinity);
 
+/** Of every machine: a control plane's kubelet reserves no CPU else. */
+const reservesCpu = (extra: Given["extra"]): boolean =>
+  extra["reserved-cpus"] !== undefined ||
+  entriesOf(extra["system-reserved"] ?? "").some((pair) => pair.split("=")[0]?.trim() === "cpu");
+
 const notNegative: Check = (value) =>
   goDuration(value)! >= 0 ? undefined : "a duration that is not negative";
 
@@ -344,6 +349,24 @@ const checks: Readonly<Record<Component, Readonly<Record<string, Check>>>> = {
   },
   kubeletExtraArgs: {
     ...everyComponent,
+    // What a kubelet says once it has read its configuration, when it has begun to run.
+    "cgroups-per-qos": (value) =>
+      goBoolean(value) === false ? "true, since pods have their limits by it" : undefined,
+    "container-log-max-files": between(2, Infinity),
+    "cpu-cfs-quota-period": (value) => {
+      const length = goDuration(value)!;
+      return length >= 1e6 && length <= 1e9 ? undefined : "a duration from 1ms to 1s";
+    },
+    "cpu-manager-policy": (value, { extra }) =>
+      value !== "static" || reservesCpu(extra)
+        ? undefined
+        : "cpu in system-reserved too, such as cpu=200m, or reserved-cpus: what is reserved is what pods do not get for themselves",
+    "enforce-node-allocatable": (value, { extra }) => {
+      const without = ["kube-reserved", "system-reserved"].find(
+        (name) => entriesOf(value).includes(name) && extra[`${name}-cgroup`] === undefined,
+      );
+      return without && `${without}-cgroup too, the cgroup that has what is reserved`;
+    },
     "event-burst": fromZero,
     "event-qps": fromZero,
     "hairpin-mode": oneOf("promiscuous-bridge", "hairpin-veth", "none"),

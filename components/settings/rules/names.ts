@@ -134,6 +134,12 @@ export const nameProblems = (settings: Settings): Problem[] => [
  */
 const mostTags = 30;
 
+/**
+ * Private DNS zones and their links take fewer, and none of other names (azure-rest-api-specs #11748, #13600).
+ */
+const mostTagsOfZone = 15;
+const zoneTag = /^[A-Za-z_][\w.-]*$/;
+
 const longestName = 512;
 const longestNameOfAccount = 128;
 const longestValue = 256;
@@ -182,7 +188,18 @@ export function tagProblems(settings: Settings): Problem[] {
     expected: `at most ${mostTags}, since Azure takes 50 of a resource, and this program and others have some of their own`,
     fix: toRemove(entry("tags", names.at(-1)!)),
   };
-  return [...ofEach, tooMany].filter((one) => one !== false);
+  const ofZone = names.filter((name) => zoneTag.test(name));
+  // Of a group of others each resource says whose it is.
+  const room = mostTagsOfZone - (settings.resourceGroup === "" ? 0 : 1);
+  const makesZone = settings.apiAccess === "private" && settings.apiName === "";
+  const tooManyOfZone = makesZone &&
+    ofZone.length > room && {
+      key: "tags",
+      is: `has ${ofZone.length} tags that a private DNS zone takes`,
+      expected: `at most ${room}, since Azure takes ${mostTagsOfZone} of one; or apiName, with which this program makes none`,
+      fix: toRemove(entry("tags", ofZone.at(-1)!)),
+    };
+  return [...ofEach, tooMany, tooManyOfZone].filter((one) => one !== false);
 }
 
 /**

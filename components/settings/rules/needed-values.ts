@@ -227,6 +227,18 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       ["0.0.0.0", "::"].includes(value)
         ? undefined
         : "0.0.0.0, since API servers ask it from other machines, and its own machine at 127.0.0.1",
+    "feature-gates": (value) => {
+      const gate = (name: string) =>
+        entriesOf(value)
+          .findLast((pair) => pair.split("=")[0]?.trim() === name)
+          ?.split("=")[1];
+      const isOff =
+        goBoolean(gate("GracefulNodeShutdown")?.trim() ?? gate("AllBeta")?.trim() ?? "true") ===
+        false;
+      return isOff
+        ? "GracefulNodeShutdown=true, by which machines end their pods before they go down"
+        : undefined;
+    },
     "enable-controller-attach-detach": not(false, "disks are attached by the controller manager"),
     "enable-server": not(false, "logs and exec come by the kubelet's server"),
     "node-labels": withoutOwnLabels,

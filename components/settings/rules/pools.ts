@@ -137,22 +137,33 @@ function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Pr
   ];
 }
 
-function ephemeralProblems(at: string, { ephemeralOsDisk, spot }: WorkerPool): Problem[] {
+function ephemeralProblems(
+  at: string,
+  { ephemeralOsDisk, spot }: WorkerPool,
+  { diskEncryptionSetId, encryptionAtHost }: Settings,
+): Problem[] {
   if (ephemeralOsDisk === undefined) return [];
   const key = `${at}.ephemeralOsDisk`;
   if (!localDisks.includes(ephemeralOsDisk)) {
     const expected = `one of ${localDisks.join(", ")}, by what the size has; without it the disk is in Azure's storage`;
     return [{ key, is: found(ephemeralOsDisk), expected, fix: toRemove(key) }];
   }
-  if (spot?.evictionPolicy !== "Deallocate") return [];
   return [
-    {
+    spot?.evictionPolicy === "Deallocate" && {
       key,
       is: "is set beside spot.evictionPolicy Deallocate",
       expected: "Delete, since Azure deallocates no machine whose OS disk its host has",
       fix: toSet(`${at}.spot.evictionPolicy`, "Delete"),
     },
-  ];
+    diskEncryptionSetId !== "" &&
+      !encryptionAtHost && {
+        key,
+        is: "is set beside diskEncryptionSetId",
+        expected:
+          "encryptionAtHost too, without which Azure encrypts no disk of a host by a key of yours",
+        fix: toSet("encryptionAtHost", "true"),
+      },
+  ].filter((one) => one !== false);
 }
 
 const evictionPolicies = ["Delete", "Deallocate"];
@@ -254,7 +265,7 @@ export function poolProblems(settings: Settings): Problem[] {
       ...(isOwnDisk(pool, settings) ? osDiskProblems(at, pool) : []),
       ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
       ...spotProblems(at, pool),
-      ...ephemeralProblems(at, pool),
+      ...ephemeralProblems(at, pool, settings),
     ];
   });
 }

@@ -189,6 +189,9 @@ export const resourceGroupCases: Cases = {
   ],
 };
 
+const privately = { apiAccess: "private", apiAccessCidrs: [] };
+const first = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`tag-${n}`, "x"]));
 const many = Object.fromEntries(Array.from({ length: 31 }, (_, n) => [`tag-${n}`, "x"]));
 
 export const tagCases: Cases = {
@@ -213,10 +216,24 @@ export const tagCases: Cases = {
     ["a comma in a tag", { tags: { owner: "a,b" } }, "a value without a comma"],
     ["an equals sign in a tag's name", { tags: { "a=b": "c" } }, "a name without a comma or ="],
     ["more tags than Azure leaves room for", { tags: many }, "has 31 tags, expected at most 30"],
+    [
+      "more tags than a private DNS zone takes",
+      { ...privately, tags: first(16) },
+      "has 16 tags that a private DNS zone takes, expected at most 15",
+    ],
+    [
+      "more than one takes in a group of others",
+      { ...privately, resourceGroup: "platform", tags: first(15) },
+      "has 15 tags that a private DNS zone takes, expected at most 14",
+    ],
   ],
   accepted: [
     ["tags", { tags: { costCenter: "4711", "the owner": "team=platform", empty: "" } }],
     ["a tag's long name, where there is no storage account", { tags: { ["x".repeat(512)]: "y" } }],
     ["a number as a tag", { tags: { costCenter: 4711 } }],
+    ["as many tags as a private DNS zone takes", { ...privately, tags: first(15) }],
+    ["others that it leaves out", { ...privately, tags: { ...first(15), "the owner": "me" } }],
+    ["more where there is none", { ...privately, apiName: "api.zoned.example", tags: first(16) }],
+    ["more of a public API", { tags: first(16) }],
   ],
 };

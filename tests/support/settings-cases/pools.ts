@@ -1,6 +1,8 @@
+import { idIn } from "../sample";
 import type { Values } from "../stack";
 import type { Cases } from "./case";
 
+const diskEncryptionSetId = idIn("keys", "Microsoft.Compute/diskEncryptionSets/kubernetes");
 const workers: Values = { name: "workers", count: 2 };
 const pool = (change: Values): Values => ({ workerPools: [{ ...workers, ...change }] });
 const taint = (change: Values): Values =>
@@ -100,6 +102,11 @@ export const poolCases: Cases = {
       "an OS disk of the host's in no place",
       pool({ ephemeralOsDisk: true }),
       "workerPools[0].ephemeralOsDisk is true, expected one of CacheDisk, ResourceDisk, NvmeDisk",
+    ],
+    [
+      "a local disk that a key of the operator's cannot encrypt",
+      { ...pool({ ephemeralOsDisk: "CacheDisk" }), diskEncryptionSetId },
+      "workerPools[0].ephemeralOsDisk is set beside diskEncryptionSetId, expected encryptionAtHost too",
     ],
     [
       "a machine that is deallocated with a disk that cannot be kept",
@@ -234,6 +241,10 @@ export const poolCases: Cases = {
     [
       "spot machines with a disk of the host's",
       pool({ ephemeralOsDisk: "NvmeDisk", spot: { evictionPolicy: "Delete" } }),
+    ],
+    [
+      "a local disk that a host encrypts by a key of the operator's",
+      { ...pool({ ephemeralOsDisk: "NvmeDisk" }), diskEncryptionSetId, encryptionAtHost: true },
     ],
     ["spot machines", pool({ spot: { evictionPolicy: "Deallocate" } })],
     [
