@@ -19,11 +19,18 @@ async function run(signal: AbortSignal): Promise<void> {
   }
   const { ports } = stackOf({ state: options.state }, signal);
   const { notice } = options;
-  const answer = await fetch(`${endpointOf(ports!)}/local/machines/${machine}/events`, {
+  const path = `/local/machines/${encodeURIComponent(machine!)}/events`;
+  const answer = await fetch(`${endpointOf(ports!)}${path}`, {
     ...{ method: "POST", signal },
     body: JSON.stringify({ type, ...(notice !== undefined && { notice: notice / 1000 }) }),
+  }).catch(() => {
+    signal.throwIfAborted();
+    throw new UserError("the local Azure does not answer: npm start");
   });
-  const { id, error } = (await answer.json()) as { id?: string; error?: { message: string } };
+  const { id, error } = (await answer.json().catch(() => ({}))) as {
+    id?: string;
+    error?: { message: string };
+  };
   if (id === undefined)
     throw new UserError(error?.message ?? `the local Azure says ${answer.status}`);
   process.stdout.write(`${type} of ${machine} is scheduled: event ${id}\n`);

@@ -42,13 +42,21 @@ type SourceName = keyof typeof sources;
 /** The address of each source. */
 type Addresses = Readonly<Record<SourceName, string>>;
 
+function valid(variable: string, address: string): string {
+  if (URL.canParse(address)) return address;
+  throw new UserError(`${variable} is no address, such as https://registry.example`);
+}
+
 /** Where they are for this shell: npm passes its registry on to scripts where that is not the usual one. */
 export const usualAddresses = ({
   npm_config_registry,
   GOPROXY = "",
 }: NodeJS.ProcessEnv): Addresses => ({
-  npm: npm_config_registry ?? "https://registry.npmjs.org",
-  go: GOPROXY.split(/[,|]/).find((one) => one.startsWith("http")) ?? "https://proxy.golang.org",
+  npm: valid("npm_config_registry", npm_config_registry ?? "https://registry.npmjs.org"),
+  go: valid(
+    "GOPROXY",
+    GOPROXY.split(/[,|]/).find((one) => one.startsWith("http")) ?? "https://proxy.golang.org",
+  ),
   github: "https://api.github.com",
 });
 
@@ -61,6 +69,17 @@ const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 /** Milliseconds; a packument of thousands of versions takes seconds. */
 const answerWithin = 20_000;
 
+/** fetch takes no address with a login in it, which a company's registry may have. */
+function addressed(address: string): { readonly url: string; readonly login: object } {
+  const { username, password } = new URL(address);
+  if (username === "") return { url: address, login: {} };
+  const words = [username, password].map(decodeURIComponent).join(":");
+  return {
+    url: address.replace(/\/\/[^/@]*@/, "//"),
+    login: { authorization: `Basic ${Buffer.from(words).toString("base64")}` },
+  };
+}
+
 /** The releases of a name, oldest first, without their `v`. */
 async function releasesOf(
   source: SourceName,
@@ -69,9 +88,9 @@ async function releasesOf(
   signal: AbortSignal,
 ): Promise<string[]> {
   const { pathOf, versionsIn, accept = "*/*" }: Source = sources[source];
-  const url = `${addresses[source].replace(/\/$/, "")}/${pathOf(name)}`;
+  const { url, login } = addressed(`${addresses[source].replace(/\/$/, "")}/${pathOf(name)}`);
   const text = await withTimeLimit(answerWithin, signal, async (either) => {
-    const response = await fetch(url, { headers: { accept }, signal: either });
+    const response = await fetch(url, { headers: { accept, ...login }, signal: either });
     if (!response.ok) throw new Error(`answers ${response.status}`);
     return response.text();
   });
@@ -85,7 +104,8 @@ async function releasesOf(
 function reasonOf(error: unknown): string {
   const { cause, name } = error as Error;
   if (name === "SyntaxError") return "answers no JSON";
-  if (cause === undefined) return messageOf(error);
+  // Of an address that cannot be asked, fetch says all of it.
+  if (cause === undefined) return name === "TypeError" ? "cannot be asked" : messageOf(error);
   return `does not answer (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`;
 }
 

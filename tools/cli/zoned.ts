@@ -9,7 +9,7 @@ import { serveMirror } from "../mirror/serve/serve";
 import type { Report } from "../mirror/sources";
 import { cacheFolder } from "../programs/tools";
 import { Progress } from "../shared/progress";
-import { Interrupted } from "../shared/user-error";
+import { Interrupted, UserError } from "../shared/user-error";
 import { type FaultsOptions, testFaults } from "../lab/faults/suite";
 import { testMachines } from "../lab/machines/suite";
 import { lint, test } from "./test/check";
@@ -40,6 +40,9 @@ const inCache = (name: string, folder = join(cacheFolder(), name)): string => re
 const commands: Readonly<Record<string, (signal: AbortSignal) => Promise<number | void>>> = {
   start(signal) {
     const { machines, scale = defaultScale, ...options } = typed<StartWords>().options;
+    if (machines !== "qemu" && scale !== defaultScale) {
+      throw new UserError("--scale is of real machines: npm start -- --machines qemu --scale 0.75");
+    }
     const qemu = machines === "qemu" ? { scale } : undefined;
     const stack = options.stack ?? (qemu ? "machines" : "local");
     const state = resolve(options.state ?? defaultState);

@@ -74,8 +74,9 @@ async function init(name: string, { config, program, pulumi }: ImageStackArgs): 
   // pulumi writes one, which nothing reads: the settings are the cluster's.
   const own = join(program, `Pulumi.${basename(name)}.yaml`);
   const wasThere = existsSync(own);
-  const ended = await pulumi(words);
-  if (!wasThere) rmSync(own, { force: true });
+  const ended = await pulumi(words).finally(() => {
+    if (!wasThere) rmSync(own, { force: true });
+  });
   if (ended.code !== 0 && !ended.stderr.includes("already exists")) throw failed(words, ended);
 }
 

@@ -72,6 +72,25 @@ it("lists what is behind, with the newest release of its minor and of all", asyn
   ]);
 });
 
+it("asks a registry that wants a login by it, and never prints it", async () => {
+  const seen: (string | undefined)[] = [];
+  const guarded = await serve(({ headers }, response) => {
+    seen.push(headers.authorization);
+    response.writeHead(seen.length > 1 ? 403 : 200).end(packument("30.5.2"));
+  });
+  const npm = guarded.replace("//", "//me:t%40ken@");
+
+  expect(await ask([pin("npm", "jest", "30.5.2")], { npm })).toBe("1 of 1 are the newest.\n");
+  expect(seen).toEqual([`Basic ${Buffer.from("me:t@ken").toString("base64")}`]);
+  const refused = await ask([pin("npm", "jest", "30.5.2")], { npm }).catch(String);
+  expect(refused).toContain("answers 403");
+  expect(refused).not.toContain("t%40ken");
+});
+
+it("names the variable whose address is none", () => {
+  expect(() => usualAddresses({ npm_config_registry: "registry" })).toThrow(/npm_config_registry/);
+});
+
 it("prints no table where nothing is behind", async () => {
   expect(await ask([pin("npm", "@types/jest", "30.0.0")])).toBe("1 of 1 are the newest.\n");
 });
