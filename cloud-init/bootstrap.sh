@@ -32,7 +32,6 @@ machine='' role='' initial_control_plane='' api_name='' api_port='' api_address=
 configuration='' cluster='' drain_minutes='' restored_from='' max_pods='' is_ephemeral=''
 modules=()
 tasks=()
-upgraded=''
 
 # Azure gives up after 90 minutes, and then the step that failed is not known.
 export ZONED_DEADLINE=${ZONED_DEADLINE:-$((EPOCHSECONDS + 85 * 60))}
@@ -74,6 +73,11 @@ rm -rf "$run"
 mkdir --mode 0700 "$run"
 # However it ends, nothing is left of the keys that came with it: another run brings them again.
 end() {
+  local code=$?
+  # Of a machine that has not been touched pods may come again.
+  if ((code != 0)) && [[ -e $state/joined ]] && ! is_touched && is_drained; then
+    { "$BASH" "$0" undo_drain && "$BASH" "$0" end_turn update; } >>"$log" 2>&1 || true
+  fi
   first_boot resume_upgrades >>"$log" 2>&1 || true
   forget_payload
   rm -rf "$run" "$state/snapshot.db" "$state/etcdutl"
@@ -112,7 +116,6 @@ if [[ ! -e $state/joined ]]; then
     step "kubeadm join" 1200 5 join
   fi
 elif is_outdated; then
-  upgraded=yes
   # kubeadm is content with a majority of etcd, and would take the next member from it. One that an
   # upgrade has left half done is put right whatever the others are.
   [[ $role == worker ]] || ! control_plane_is_well >>"$log" 2>&1 || step "other control planes" 600 0 await_peers
@@ -134,7 +137,7 @@ if has_task snapshots || [[ -e $snapshot_units.timer ]]; then step "snapshots" 6
 if [[ $(<"$state/joined") == joined ]] || has_pod_network; then
   step "node" 1500 0 await_node
 fi
-if [[ -n $upgraded ]]; then step "uncordon" 120 5 uncordon; fi
+if is_drained; then step "uncordon" 120 5 undo_drain; fi
 # The next machine begins when this step ends. A change that touches no machine waits for none.
 if [[ $role == control-plane ]] && is_touched; then
   step "other control planes" 600 0 await_peers

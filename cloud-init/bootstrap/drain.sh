@@ -13,8 +13,6 @@ patch_node() {
 # annotate NAME VALUE, the value as JSON
 annotate() { patch_node "{\"metadata\": {\"annotations\": {\"$1\": $2}}}"; }
 
-cordoned_by=zoned/cordoned-for-upgrade
-
 # cordon MARK VALUE
 cordon() {
   local node
@@ -25,13 +23,37 @@ cordon() {
     \"spec\": {\"unschedulable\": true}}"
 }
 
-# uncordon [MARK]: an upgrade's, unless it says otherwise
+# uncordon MARK
 uncordon() {
-  local node by=${1:-$cordoned_by}
+  local node
   node=$(ask_as_kubelet "$(node_path)")
-  jq --exit-status --arg by "$by" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
-  patch_node "{\"metadata\": {\"annotations\": {\"$by\": null}},
+  jq --exit-status --arg by "$1" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
+  patch_node "{\"metadata\": {\"annotations\": {\"$1\": null}},
     \"spec\": {\"unschedulable\": null}}"
+}
+
+# A Node that an update drains has this mark, which says what of that is the update's own: see components/cluster/drain.ts.
+drain_mark=zoned/drained
+excluded=node.kubernetes.io/exclude-from-external-load-balancers
+
+is_drained() {
+  local node
+  node=$(ask_as_kubelet "$(node_path)" 2>>"$log") || return 0
+  jq --exit-status --arg mark "$drain_mark" '.metadata.annotations | (. // {}) | has($mark)' <<<"$node" >/dev/null
+}
+
+# Of a drain that somebody has ended by hand, more than the cordon may be left.
+drained_before() { ask_as_kubelet "$(node_path)" | jq --raw-output --arg mark "$drain_mark" '.metadata.annotations[$mark] // ""'; }
+
+undo_drain() {
+  local node patch
+  node=$(ask_as_kubelet "$(node_path)")
+  patch=$(jq --compact-output --arg mark "$drain_mark" --arg excluded "$excluded" \
+    '((.metadata.annotations[$mark] // "") / " ") as $own
+    | {metadata: {annotations: {($mark): null}}}
+    | if $own | index("excluded") then .metadata.labels[$excluded] = null else . end
+    | if $own | index("unschedulable") then .spec.unschedulable = null else . end' <<<"$node")
+  patch_node "$patch"
 }
 
 # Pods that go elsewhere when this node is drained: not a DaemonSet's, not static, not finished.
@@ -85,17 +107,21 @@ patience() {
   echo $((seconds < drain_minutes * 60 ? seconds : drain_minutes * 60))
 }
 
+# `pulumi up` has drained this machine before its step, and waited for its volumes: Azure changes nothing of a VM whose
+# extension runs, and a volume that is detached is such a change. What came since goes here, and all where nobody could
+# ask the API from there, or --target left the drain out; also where the kubelet is to take another number of pods.
 drain() {
-  local held until seconds
+  local held until seconds own
   local way="empty it by hand, which may take longer (kubectl drain $machine --ignore-daemonsets --delete-emptydir-data, and kubectl uncordon after the update)"
   seconds=$(patience)
   ((seconds < drain_minutes * 60)) || way="give them longer (zoned:drainMinutes)"
   until=$((SECONDS + seconds))
-  cordon "$cordoned_by" "$version"
+  own=$(drained_before)
+  cordon "$drain_mark" "${own:+$own }unschedulable"
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
     if ((SECONDS > until)); then
-      uncordon
+      undo_drain
       end_turn update || true
       reason "after $((seconds / 60)) minutes pods are still on this machine, which was not touched and takes pods" \
         "again: $held. Let them go, or $way, and run \`pulumi up\` again"

@@ -176,21 +176,34 @@ look_at_events() {
   fi
 }
 
-# drained, where an update has emptied or removed this Node; else here, or silent where nobody says.
+# drained, where an update has removed this Node, or emptied it for Azure to restart or delete its machine; updating,
+# where it drains it, or is about to upgrade it; else here, or silent where nobody says.
 state_of_node() {
-  local node state
+  local node state pods
   node=$(ask_api "$(node_path)" --max-time 20 --cert "$kubelet_certificate") || true
-  state=$(jq --raw-output 'if .code == 404 or (.metadata.annotations["zoned/drained"] != null and .spec.unschedulable) then "drained"
-    elif .metadata.name != null then "here" else "silent" end' <<<"$node") || true
+  state=$(jq --raw-output --arg mark "$drain_mark" '(.metadata.annotations[$mark] // "") as $own
+    | if .code == 404 then "drained"
+      elif .metadata.name == null then "silent"
+      elif $own == "" or (.spec.unschedulable | not) then "here"
+      elif $own / " " | index("upgrade") then "updating" else "draining" end' <<<"$node") || true
+  if [[ $state == draining ]]; then
+    state=updating
+    if pods=$(drainable_pods) && [[ -z $pods ]]; then state=drained; fi
+  fi
+  # One that was killed is over when its turn is.
+  if [[ $state == updating ]] && ! has_line "$machine"; then state=here; fi
   echo "${state:-silent}"
 }
 
-# Whether a control plane restarts or redeploys it.
-is_repaired() {
+# has_line NAME: whether a line of the turns is there and not over
+has_line() {
   local answer
-  answer=$(ask_turns) && jq --exit-status --arg line "repair.$machine" --arg now "$(date --utc +%FT%TZ)" \
+  answer=$(ask_turns) && jq --exit-status --arg line "$1" --arg now "$(date --utc +%FT%TZ)" \
     '(.data[$line] // "") / " " | .[1] > $now' <<<"${answer%$'\n'*}" >/dev/null
 }
+
+# Whether a control plane restarts or redeploys it.
+is_repaired() { has_line "repair.$machine"; }
 
 prepare() {
   local id type status left phase until why node held stays='' turn=yes minutes=30
@@ -219,6 +232,7 @@ prepare() {
   read -r _ phase until <"$handled"
   [[ -z $stays ]] || ((left <= last)) || return 0
   [[ $phase != rests ]] || ((EPOCHSECONDS >= until || left <= last)) || return 0
+  [[ $node != updating ]] || return 0
   [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
   # It goes for good then.
   [[ $type != Terminate && $type != Preempt ]] || minutes=5

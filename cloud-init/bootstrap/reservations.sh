@@ -14,7 +14,8 @@ reservation() {
   if ((cores == 1)); then cpu=60; else cpu=$((60 + 20 * (cores < 4 ? cores : 4))); fi
   if ((cores > 4)); then cpu=$((cpu + 10 * (cores - 4))); fi
   memory=$((20 * max_pods + 50))
-  if ((memory > mebibytes / 4)); then memory=$((mebibytes / 4)); fi
+  # Another kernel leaves another few MiB: in steps, since each difference starts the kubelet anew.
+  if ((memory > mebibytes / 4)); then memory=$((mebibytes / 4 / 64 * 64)); fi
   echo "{\"kubeReserved\": {\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}}"
 }
 

@@ -31,6 +31,22 @@ upgrade_kubeadm() {
   has_version kubelet || first_boot pull_images
 }
 
+# Whether its kubelet has reported within the last minute; it does every ten seconds.
+kubelet_speaks() {
+  local begun=$((EPOCHSECONDS - 60))
+  node_is_well >/dev/null
+}
+
+# kubeadm upgrades no control plane whose Node is not Ready (phases/upgrade/health.go), and waits until a kubelet has
+# started static pods anew. One that does not run with what an earlier update gave it gets what this one gives it.
+revive_kubelet() {
+  local tries=60
+  has_version kubelet && api_answers && ! kubelet_speaks || return 0
+  say "the kubelet does not report, and is configured first"
+  kubeadm init phase kubelet-start --config "$kubelet_config"
+  until kubelet_speaks || ((tries-- == 0)); do sleep 5; done
+}
+
 upgrade_control_plane() {
   # A certificate that has all names is left as it is, and the API server reads another one by itself.
   kubeadm init phase certs apiserver --config "$init_config" || {
@@ -58,6 +74,7 @@ upgrade_member() {
   if [[ $role == control-plane ]]; then
     # What runs has read them when it started, and starts anew where they are other ones.
     payload service-accounts
+    revive_kubelet
     upgrade_control_plane
   else
     reserve_resources

@@ -107,7 +107,7 @@ export function offerProblems(
   );
   return [
     ...skuProblems(placed, skus, { location, encryptionAtHost, command }),
-    ...resizeProblems(machines, { skus, sizesNow, created, command }),
+    ...resizeProblems(machines, { skus, existing, created, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, images, hardwareOf(created, { skus }), settings),

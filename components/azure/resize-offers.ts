@@ -10,12 +10,12 @@ import {
   sizesIn,
   Sku,
 } from "./size-offers";
-import { AzureState, computeVersion } from "./state";
+import { AzureState, computeVersion, MachineState } from "./state";
 
 interface Wanted {
   readonly skus: readonly Sku[];
-  /** Sizes of the machines that there are, by their name. */
-  readonly sizesNow: ReadonlyMap<string, string>;
+  /** The machines that there are, by their name. */
+  readonly existing: ReadonlyMap<string, Pick<MachineState, "size" | "diskController">>;
   /** Those of the machines that are made anew. */
   readonly created: readonly MachinePlan[];
   /** What changes a machine's size, without the value. */
@@ -29,26 +29,27 @@ interface Wanted {
  */
 export function resizeProblems(
   machines: readonly MachinePlan[],
-  { skus, sizesNow, created, command }: Wanted,
+  { skus, existing, created, command }: Wanted,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
     const { name, size } = machine;
-    const before = sizesNow.get(name) ?? size;
+    const { size: before = size, diskController } = existing.get(name) ?? {};
     const [now, next] = [before, size].map((one) => sizes.get(one.toLowerCase()));
     if (now === undefined || next === undefined || now === next) return [];
     const isResized = !created.includes(machine);
+    const hasNvme = diskController === undefined ? isNvmeOnly(now) : diskController === "NVMe";
     const fixed: [boolean, string][] = [
       [
         isResized && hasTemporaryDisk(now) !== hasTemporaryDisk(next),
         `has ${hasTemporaryDisk(next) ? "a" : "no"} temporary disk and ${before} has ${hasTemporaryDisk(now) ? "one" : "none"}`,
       ],
       [
-        isResized && isNvmeOnly(next) && !isNvmeOnly(now),
+        isResized && isNvmeOnly(next) && !hasNvme,
         `has NVMe disk controllers only, and the machine was made with SCSI`,
       ],
       [
-        isResized && hasScsiOnly(next) && isNvmeOnly(now),
+        isResized && hasScsiOnly(next) && hasNvme,
         `has SCSI disk controllers only, and the machine was made with NVMe`,
       ],
       [

@@ -40,6 +40,8 @@ export interface MachineState {
   readonly vmId?: string;
   /** Version of the image that it was made of. */
   readonly image?: string;
+  /** SCSI or NVMe, with which it was made. */
+  readonly diskController?: string;
   /** Hash of what a change of would replace the machine. */
   readonly generation?: string;
   /** The initialization of the cluster that it was made for; see initialization.ts. */
@@ -53,7 +55,9 @@ export interface MachineState {
   readonly removedFromEtcd?: boolean;
   /** Likewise of a machine that runs, and is a member of etcd if it is a control plane. */
   readonly lacksNode?: boolean;
-  /** Likewise of any machine: it is off, and its Node is still drained. */
+  /** Likewise of any machine: an update has drained its Node, and did not come to undo that. */
+  readonly isDrained?: boolean;
+  /** Likewise, and the machine is off. */
   readonly stoppedForResize?: boolean;
 }
 
@@ -105,7 +109,10 @@ interface VirtualMachine extends ShownResource {
   readonly properties: {
     readonly vmId?: string;
     readonly hardwareProfile: { readonly vmSize: string };
-    readonly storageProfile?: { readonly imageReference?: { readonly version?: string } };
+    readonly storageProfile?: {
+      readonly imageReference?: { readonly version?: string };
+      readonly diskControllerType?: string;
+    };
     readonly provisioningState?: string;
     readonly priority?: string;
   };
@@ -219,6 +226,9 @@ function stateOf(
     ...(properties.priority === "Spot" && { isSpot: true }),
     power: isUnmade ? undefined : powerIn(view),
     image: properties.storageProfile?.imageReference?.version,
+    ...(properties.storageProfile?.diskControllerType !== undefined && {
+      diskController: properties.storageProfile.diskControllerType,
+    }),
     generation: tags?.[tag.generation],
     initialization: tags?.[tag.initialization],
     createdAt: tags?.[tag.createdAt],

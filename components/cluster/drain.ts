@@ -7,11 +7,16 @@ interface Drain {
   readonly api: KubernetesApi;
   /** Name of the Node. */
   readonly node: string;
+  /** Whether its machine is upgraded next, and not restarted or deleted by Azure. */
+  readonly isForUpgrade?: boolean;
   /** How long budgets and pods may hold the machine. */
   readonly minutes: number;
 }
 
-/** On a Node that this program has cordoned: what of it is to be taken back, and nothing else. */
+/**
+ * On a Node that this program has cordoned: what of it is to be taken back, and nothing else, and whether that is for an
+ * upgrade. The machine does that when its bootstrap step ends well; see cloud-init/bootstrap/drain.sh.
+ */
 export const drainMark = "zoned/drained";
 
 export const excluded = "node.kubernetes.io/exclude-from-external-load-balancers";
@@ -24,7 +29,7 @@ const volumesMilliseconds = 120_000;
 export const nodePath = (name: string): string => `/api/v1/nodes/${name}`;
 
 /** Whether an answer may be another one in a moment: an API server restarts, or is left out. */
-const isPassing = (error: unknown): boolean =>
+export const isTransient = (error: unknown): boolean =>
   error instanceof NoAnswer ||
   (error instanceof ApiError && (error.status >= 500 || error.status === 429));
 
@@ -34,7 +39,7 @@ export async function retryTransient<T>(action: () => Promise<T>): Promise<T> {
     try {
       return await action();
     } catch (error) {
-      if (!isPassing(error) || Date.now() > until) throw error;
+      if (!isTransient(error) || Date.now() > until) throw error;
     }
   }
 }
@@ -47,9 +52,9 @@ export async function retryTransient<T>(action: () => Promise<T>): Promise<T> {
  *
  * @throws Error that names pods and budgets after `minutes`; the Node takes pods again then
  */
-export async function drain({ api, node, minutes }: Drain): Promise<void> {
+export async function drain({ api, node, minutes, isForUpgrade = false }: Drain): Promise<void> {
   if (!(await retryTransient(() => isAlive(api, node)))) return;
-  await retryTransient(() => cordon(api, node));
+  await retryTransient(() => cordon(api, node, isForUpgrade));
   const until = Date.now() + minutes * 60_000;
   for (let left = await retryTransient(() => evictAll(api, node)); left.length > 0;) {
     if (!(await retryTransient(() => isAlive(api, node)))) return;
@@ -77,7 +82,7 @@ async function isAlive(api: KubernetesApi, name: string): Promise<boolean> {
 }
 
 /** What others have set stays when this program reverts its own change. */
-async function cordon(api: KubernetesApi, name: string): Promise<void> {
+async function cordon(api: KubernetesApi, name: string, isForUpgrade: boolean): Promise<void> {
   const node = await api.find(nodePath(name));
   if (node === undefined) return;
   // Of an earlier drain that was killed; somebody may have uncordoned the Node since.
@@ -87,6 +92,7 @@ async function cordon(api: KubernetesApi, name: string): Promise<void> {
     ...(mark?.split(" ") ?? []),
     ...(node.spec?.unschedulable ? [] : ["unschedulable"]),
     ...(node.metadata.labels?.[excluded] === undefined ? ["excluded"] : []),
+    ...(isForUpgrade ? ["upgrade"] : []),
   ]);
   await api.merge(nodePath(name), {
     metadata: { annotations: { [drainMark]: [...own].join(" ") }, labels: { [excluded]: "" } },
@@ -94,8 +100,8 @@ async function cordon(api: KubernetesApi, name: string): Promise<void> {
   });
 }
 
-/** Lets pods on a Node again that this program has cordoned, and leaves others as they are. */
-export async function uncordon(api: KubernetesApi, name: string): Promise<void> {
+/** Uncordons a Node, but only undoes this program's own cordon. */
+async function uncordon(api: KubernetesApi, name: string): Promise<void> {
   const node = await api.find(nodePath(name));
   const own = node?.metadata.annotations?.[drainMark]?.split(" ");
   if (own === undefined) return;

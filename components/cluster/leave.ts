@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { isReady, KubernetesApi, KubernetesObject, withApi } from "./kubernetes-api";
 import { getClusterHealth, getClusterHealthOnce } from "./cluster-health";
 import { controlPlaneMark } from "../settings/topology";
-import { drain, nodePath, retryTransient, uncordon } from "./drain";
+import { drain, isTransient, nodePath, retryTransient } from "./drain";
 import { removeMember } from "./etcd-member";
 import { endTurn, endTurnIfGone, takeTurn } from "./turns";
 import { PodFailed, runPod } from "./one-shot-pod";
@@ -179,9 +179,46 @@ export const drainForResize = (member: Member, limits: Limits): Promise<void> =>
     });
   });
 
-/** Lets pods on a machine again that was restarted. */
-export const admitPods = (member: Member, limits: Limits): Promise<void> =>
-  inCluster(member, limits, (api) => retryTransient(() => uncordon(api, member.machine)));
+/** What a bootstrap step makes of a member. */
+export interface MemberUpgrade {
+  readonly kubernetesVersion: string;
+  /** The step has begun before and did not end well. */
+  readonly isHalfDone?: boolean;
+}
+
+/**
+ * Empties a machine whose kubelet becomes another version. Not from within its bootstrap step: Azure changes nothing of
+ * a VM whose extension runs, and a volume that is detached is such a change.
+ *
+ * The step itself asks how the other control planes are, sends away what is there nevertheless, and lets pods on the
+ * machine again when it ends, or when it fails before it has touched anything.
+ */
+export async function drainForUpgrade(
+  member: Member,
+  { kubernetesVersion, isHalfDone = false }: MemberUpgrade,
+  limits: Limits,
+): Promise<void> {
+  const { machine, role } = member;
+  // An API that is down may be what the step repairs.
+  const isRepair = isHalfDone && role === "control-plane";
+  const { drainMinutes: minutes, skipIfUnreachable } = limits;
+  try {
+    await inCluster(
+      member,
+      { ...limits, skipIfUnreachable: skipIfUnreachable || isRepair },
+      async (api) => {
+        const node = await retryTransient(() => api.find(nodePath(machine)));
+        const version = node?.status?.nodeInfo?.kubeletVersion;
+        if (version === undefined || version === `v${kubernetesVersion}`) return;
+        await inTurn(api, machine, limits, () =>
+          drain({ api, node: machine, minutes, isForUpgrade: true }),
+        );
+      },
+    );
+  } catch (error) {
+    if (!(isRepair && isTransient(error))) throw error;
+  }
+}
 
 /** Does something over the API, unless the cluster is given up or nobody is to wait for it. */
 async function inCluster(

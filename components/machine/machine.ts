@@ -6,6 +6,7 @@ import type { ClusterGroup } from "../cluster-group";
 import { digest } from "../digest";
 import { identitiesTag, ignoredAlways } from "../azure/additions";
 import { Certificates } from "../certificates";
+import type { MemberUpgrade } from "../cluster/leave";
 import { knownOutput } from "../azure/shown";
 import { type Hardware, osDiskProperties, spotProperties } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
@@ -14,7 +15,7 @@ import { fixedTexts, ignoredOnExisting, MachineRecord, replacedOnChange } from "
 import { Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import { KubeletCertificate, kubeletCertificate } from "./kubelet-certificate";
-import { Membership, DrainBeforeResize } from "./membership";
+import { Drain, Membership } from "./membership";
 import { switchPower } from "./power";
 import { customScript, osProfileOf, securityProfileOf } from "./vm-profile";
 
@@ -91,7 +92,7 @@ export class Machine extends pulumi.ComponentResource {
   readonly vm: compute.VirtualMachine;
   readonly kubeletCertificate: KubeletCertificate;
   private readonly args: MachineArgs;
-  private readonly drainBeforeResize: DrainBeforeResize;
+  private readonly drain: Drain;
 
   constructor(args: MachineArgs, opts?: pulumi.ComponentResourceOptions) {
     const { plan, resourceGroup, settings } = args;
@@ -126,7 +127,7 @@ export class Machine extends pulumi.ComponentResource {
       { ...child, ignoreChanges: ["enableAcceleratedNetworking"] },
     );
 
-    this.drainBeforeResize = new DrainBeforeResize(this.member, args.current, args.exists, {
+    this.drain = new Drain(this.member, args.current, args.exists, upgradeOf(args), {
       ...child,
       deletedWith: args.endsWith,
       dependsOn: [...args.after],
@@ -157,11 +158,14 @@ export class Machine extends pulumi.ComponentResource {
         },
         securityProfile: securityProfileOf(settings),
         diagnosticsProfile: { bootDiagnostics: { enabled: true } },
-        // Azure tells the machine before it deletes it, and waits so long for its word.
-        scheduledEventsProfile: {
-          terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
-        },
-        tags: this.drainBeforeResize.lastDrained.apply((drained) => ({
+        // Azure tells the machine before it deletes it, and waits so long for its word. It does not have that for spot
+        // machines (virtual-machine-scale-sets-terminate-notification), and tells these half a minute before.
+        ...(plan.spot === undefined && {
+          scheduledEventsProfile: {
+            terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
+          },
+        }),
+        tags: this.drain.lastDrained.apply((drained) => ({
           [tag.generation]: args.record.generation,
           [tag.initialization]: args.initialization,
           [tag.createdAt]: args.record.createdAt,
@@ -172,7 +176,7 @@ export class Machine extends pulumi.ComponentResource {
       },
       {
         ...child,
-        dependsOn: [...args.after, this.drainBeforeResize],
+        dependsOn: [...args.after, this.drain],
         ignoreChanges: [...ignoredAlways, ...(args.retained ? ignoredOnExisting : [])],
         replaceOnChanges: [...replacedOnChange],
         // Kept in Pulumi's state and not in a tag, which anyone with access may remove.
@@ -218,14 +222,14 @@ export class Machine extends pulumi.ComponentResource {
         ...customScript,
         // An equal PUT returns the old result, also an old failure. A resize reboots the machine:
         // then the next machine has to wait until this one was seen healthy again.
-        forceUpdateTag: pulumi.interpolate`${bootstrapRequestedAt}/${this.drainBeforeResize.lastDrained}`,
+        forceUpdateTag: pulumi.interpolate`${bootstrapRequestedAt}/${this.drain.lastDrained}`,
         protectedSettings: pulumi.secret({
           script: script.apply((text) => {
             this.refuseWhileOff(text);
             return Buffer.from(text).toString("base64");
           }),
         }),
-        tags: this.drainBeforeResize.lastDrained.apply((drained) => ({
+        tags: this.drain.lastDrained.apply((drained) => ({
           [tag.bootstrapRequestedAt]: bootstrapRequestedAt,
           [tag.script]: scriptDigest,
           [tag.kubernetes]: settings.kubernetesVersion,
@@ -254,7 +258,7 @@ export class Machine extends pulumi.ComponentResource {
     const { retained, current } = this.args;
     const vmId = knownOutput(this.vm.vmId, this.vm, retained ? current?.vmId : undefined);
     const membership = new Membership(
-      { ...this.member, vmId, drained: this.drainBeforeResize.drained },
+      { ...this.member, vmId },
       { parent: this, deletedWith: endsWith, dependsOn: [step, ...outlives] },
     );
     return { step, membership };
@@ -272,7 +276,7 @@ export class Machine extends pulumi.ComponentResource {
   /** Known when Azure would take it. Where `--target` leaves the drain out, it is the size before. */
   private get sizeOnceFree(): pulumi.Output<string> {
     const { plan, settings, deallocates } = this.args;
-    const { size } = this.drainBeforeResize;
+    const { size } = this.drain;
     if (!deallocates) return size;
     return size.apply(async (drainedFor) => {
       if (drainedFor === plan.size) await switchPower("deallocate", plan, settings);
@@ -301,6 +305,15 @@ export class Machine extends pulumi.ComponentResource {
     const { plan, initialization, kubeconfig } = this.args;
     return { machine: plan.name, role: plan.role, size: plan.size, initialization, kubeconfig };
   }
+}
+
+/** What the bootstrap step makes of a machine that stays, where it has another version or may be half of each. */
+function upgradeOf({ retained, current, settings }: MachineArgs): MemberUpgrade | undefined {
+  const { kubernetesVersion } = settings;
+  const isHalfDone = current?.bootstrap?.state !== "Succeeded";
+  const isSame = !isHalfDone && current?.bootstrap?.kubernetesVersion === kubernetesVersion;
+  if (!retained || isSame) return undefined;
+  return { kubernetesVersion, ...(isHalfDone && { isHalfDone }) };
 }
 
 /** A PUT that names no identity leaves those that a machine has, so that it must be said to have none. */

@@ -55,31 +55,31 @@ const membership = {
       deleteBeforeReplace: true,
     };
   },
-  update: (_id, olds, news) =>
-    forOperators(async () => {
-      if (olds.drained !== news.drained) {
-        await program("../cluster/leave").admitPods(news, limits(news));
-      }
-      return { outs: news };
-    }),
+  update: async (_id, _olds, news) => ({ outs: news }),
   delete: (_id, props) =>
     forOperators(() => program("../cluster/leave").leave(reachable(props), limits(props))),
 };
 
-const drainBeforeResize = {
+/** What comes of a drain: when the machine was last drained for another size. */
+async function drained(inputs, before) {
+  const { resizes, isEmpty, upgrade } = inputs;
+  if (resizes && !isEmpty) {
+    await program("../cluster/leave").drainForResize(inputs, limits(inputs));
+  } else if (upgrade) {
+    await program("../cluster/leave").drainForUpgrade(inputs, upgrade, limits(inputs));
+  }
+  return { ...inputs, drained: resizes ? new Date().toISOString() : before };
+}
+
+const drain = {
   ...common,
-  async create(inputs) {
-    return { id: inputs.machine, outs: { ...inputs, drained: "" } };
-  },
-  async diff(_id, olds, { resizes, isEmpty: _, ...news }) {
-    return { changes: differs(olds, news) || resizes === true };
+  create: (inputs) =>
+    forOperators(async () => ({ id: inputs.machine, outs: await drained(inputs, "") })),
+  async diff(_id, olds, { resizes, isEmpty: _, upgrade, ...news }) {
+    return { changes: differs(olds, news) || resizes === true || upgrade !== undefined };
   },
   update: (_id, olds, news) =>
-    forOperators(async () => {
-      if (!news.resizes) return { outs: { ...news, drained: olds.drained } };
-      if (!news.isEmpty) await program("../cluster/leave").drainForResize(news, limits(news));
-      return { outs: { ...news, drained: new Date().toISOString() } };
-    }),
+    forOperators(async () => ({ outs: await drained(news, olds.drained) })),
 };
 
-module.exports = { membership, drainBeforeResize };
+module.exports = { membership, drain };

@@ -2,9 +2,10 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { isSameSize } from "../azure/size-offers";
 import { isOff, type MachineState } from "../azure/state";
+import type { MemberUpgrade } from "../cluster/leave";
 
 /** A dynamic resource whose provider is code of this checkout, wherever that lies. */
-const providedBy = (name: "membership" | "drainBeforeResize"): string =>
+const providedBy = (name: "membership" | "drain"): string =>
   `exports.handler = () => require(process.cwd() + "/components/machine/membership-provider.cjs").${name};`;
 
 interface MemberArgs {
@@ -19,14 +20,15 @@ interface MemberArgs {
 }
 
 /**
- * Drains a machine before it is restarted for another size: the VM is changed after it, and the
- * machine's membership lets pods on it again.
+ * Drains a machine before it is restarted for another size, or its kubelet becomes another version: VM and
+ * bootstrap step are changed after it, and the step lets pods on it again.
  */
-export class DrainBeforeResize extends pulumi.CustomResource {
+export class Drain extends pulumi.CustomResource {
   declare readonly drained: pulumi.Output<string>;
   /**
-   * When the machine was last drained; empty where it never was. It comes from Azure where this update
-   * drains nothing: a preview does not know what a resource puts out that changes in any way.
+   * When the machine was last drained for another size; empty where it never was. It comes from Azure
+   * where this update drains nothing for that: a preview does not know what a resource puts out that
+   * changes in any way.
    */
   readonly lastDrained: pulumi.Output<string>;
   /**
@@ -44,24 +46,22 @@ export class DrainBeforeResize extends pulumi.CustomResource {
     now: Pick<MachineState, "size" | "drained" | "power" | "bootstrap"> | undefined,
     /** Whether there is a cluster that it could be a member of. */
     exists: boolean,
+    /** What its bootstrap step would make of a member; undefined where it has made that already. */
+    upgrade: MemberUpgrade | undefined,
     opts: pulumi.CustomResourceOptions,
   ) {
     const resizes = now !== undefined && !isSameSize(now.size, args.size) ? true : undefined;
+    const isEmpty = now === undefined || isOff(now) || !exists || now.bootstrap === undefined;
     const props = {
       ...args,
       resizes,
+      upgrade: isEmpty ? undefined : upgrade,
       // Nothing is on it to be evicted, and an only control plane takes the API with it.
-      isEmpty:
-        resizes && (isOff(now!) || !exists || now!.bootstrap === undefined) ? true : undefined,
+      isEmpty: resizes && isEmpty ? true : undefined,
       drained: undefined,
-      __provider: providedBy("drainBeforeResize"),
+      __provider: providedBy("drain"),
     };
-    super(
-      "pulumi-nodejs:dynamic/zoned:DrainBeforeResize",
-      `${args.machine}-drain-before-resize`,
-      props,
-      opts,
-    );
+    super("pulumi-nodejs:dynamic/zoned:Drain", `${args.machine}-drain`, props, opts);
     this.lastDrained = resizes ? this.drained : pulumi.output(now?.drained ?? "");
   }
 }
@@ -76,10 +76,7 @@ export class DrainBeforeResize extends pulumi.CustomResource {
  */
 export class Membership extends pulumi.CustomResource {
   constructor(
-    args: MemberArgs & {
-      readonly vmId: pulumi.Input<string>;
-      readonly drained: pulumi.Input<string>;
-    },
+    args: MemberArgs & { readonly vmId: pulumi.Input<string> },
     opts: pulumi.CustomResourceOptions,
   ) {
     const props = { ...args, __provider: providedBy("membership") };

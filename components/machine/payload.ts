@@ -28,9 +28,6 @@ export const unitFile = (name: string, values: Record<string, string> = {}): Pay
 /** The line of bootstrap.sh after which its payload follows; bash never reads that far. */
 const marker = "#--- payload ---";
 
-/** Annotation of a Node that the bootstrap step has cordoned for its upgrade. */
-export const upgradeCordon = "zoned/cordoned-for-upgrade";
-
 /** Azure's ceiling on the custom script extension's `script`, counted after base64. */
 const maxScriptBytes = 256 * 1024;
 

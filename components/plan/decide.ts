@@ -279,9 +279,11 @@ function recordsOf(
         createdAt: (isThere ? (machine.createdAt ?? before?.createdAt) : undefined) ?? now,
         kubernetesVersion: one.kubernetesVersion,
         configuration: one.configuration,
-        bootstrapRequestedAt: retained.includes(one.plan)
-          ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
-          : now,
+        // The step also lets pods on a machine again.
+        bootstrapRequestedAt:
+          retained.includes(one.plan) && !machine?.isDrained
+            ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
+            : now,
       };
       return [name, record];
     }),

@@ -99,8 +99,8 @@ export interface LeftArgs {
 
 /**
  * What Azure has, where machines are marked that an update has left half-way: out of the cluster, where it was to
- * replace or remove them, and drained and off, where Azure was to give them another size. When the change is taken
- * back, Azure and Pulumi's state show no difference. A worker may also have joined after the snapshot that its cluster
+ * replace or remove them, and drained, where Azure was to give them another size or their kubelets were to be
+ * upgraded. When the change is taken back, Azure and Pulumi's state show no difference. A worker may also have joined after the snapshot that its cluster
  * was restored from.
  *
  * An API that does not answer says nothing of any.
@@ -126,6 +126,7 @@ export async function markLeft<T extends AzureState>(
         ...machine,
         ...(removed.includes(name) && { removedFromEtcd: true }),
         ...(nodeless.includes(name) && { lacksNode: true }),
+        ...(isDrained(named(nodes, name)) && { isDrained: true }),
         ...(isOff(machine) && isEmptied(named(nodes, name)) && { stoppedForResize: true }),
       },
     ]);

@@ -15,12 +15,19 @@ import { planRotation } from "./rotation";
 /**
  * A kubelet gives a pod another token when the one that it has is a day old, or sooner
  * (pkg/kubelet/token). The rest is for the update itself, whose last API server signs with the key of
- * before until its step: five steps of 90 minutes are the longest.
+ * before until its step: each control plane may wait for its turn, be drained, and take 90 minutes.
  */
-const hoursUntilRenewed = 24 + 12;
+const hoursUntilRenewed = ({
+  controlPlaneCount,
+  drainMinutes,
+}: ServiceAccountKeysArgs["settings"]): number =>
+  24 + Math.max(12, Math.ceil((controlPlaneCount * (2 * drainMinutes + 90)) / 60));
 
 export interface ServiceAccountKeysArgs {
-  readonly settings: Pick<Settings, "clusterName" | "serviceAccountKeyGeneration">;
+  readonly settings: Pick<
+    Settings,
+    "clusterName" | "controlPlaneCount" | "drainMinutes" | "serviceAccountKeyGeneration"
+  >;
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
   readonly azure: Pick<AzureState, "machines">;
@@ -63,10 +70,14 @@ export function planServiceAccountKeys(args: ServiceAccountKeysArgs): PlannedSer
 /** Why a key that signs no more has to stay: there are tokens of it. */
 function keptText(
   { keys, signingSince }: ServiceAccountKeys,
-  { now, legacyTokens }: Pick<ServiceAccountKeysArgs, "now" | "legacyTokens">,
+  {
+    settings,
+    now,
+    legacyTokens,
+  }: Pick<ServiceAccountKeysArgs, "settings" | "now" | "legacyTokens">,
 ): string | undefined {
   const names = keys.slice(1).map(nameOf).join(", ");
-  const until = Date.parse(signingSince ?? now) + hoursUntilRenewed * 3_600_000;
+  const until = Date.parse(signingSince ?? now) + hoursUntilRenewed(settings) * 3_600_000;
   if (Date.parse(now) < until) {
     return (
       `pods may have tokens of ${names} until ${new Date(until).toISOString()}, so that this update keeps it. ` +

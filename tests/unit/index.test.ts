@@ -166,9 +166,7 @@ describe("in a resource group that exists already", () => {
   });
 
   it("lets memberships go with the API's balancer, without a drain", () => {
-    const members = made.requests.filter(({ type }) =>
-      /\/zoned:(Membership|DrainBeforeResize)$/.test(type),
-    );
+    const members = made.requests.filter(({ type }) => /\/zoned:(Membership|Drain)$/.test(type));
 
     expect(members.length).toBeGreaterThan(6);
     for (const { name, opts } of members) {

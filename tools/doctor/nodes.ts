@@ -1,4 +1,3 @@
-import { upgradeCordon } from "../../components/machine/payload";
 import { drainMark, excluded } from "../../components/cluster/drain";
 import { eventCordon } from "../../components/cluster/turns";
 import { named, nodeProblems } from "../../components/cluster/cluster-health";
@@ -118,9 +117,7 @@ export function cordons({ nodes }: ClusterState): Check {
     name: "cordons",
     saw: "no Node is cordoned",
     problems: cordoned.map(({ metadata: { name, annotations = {} } }) => {
-      const isOurs =
-        annotations[upgradeCordon] !== undefined ||
-        annotations[drainMark]?.split(" ").includes("unschedulable");
+      const isOurs = annotations[drainMark]?.split(" ").includes("unschedulable");
       if (annotations[eventCordon] !== undefined) {
         return {
           machine: name,
@@ -144,10 +141,8 @@ export function cordons({ nodes }: ClusterState): Check {
           }
         : {
             machine: name,
-            saw: `its Node is cordoned by a pulumi up that has not finished draining it`,
-            fix:
-              "pulumi up, which goes on; or, if its change was taken back: " +
-              `kubectl uncordon ${name}; kubectl annotate node ${name} ${drainMark}- ${upgradeCordon}-; kubectl label node ${name} ${excluded}-`,
+            saw: "its Node is cordoned by a pulumi up that has not ended well",
+            fix: "pulumi up, which goes on, or uncordons it where the change was taken back",
           };
     }),
   };

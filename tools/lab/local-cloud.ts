@@ -46,6 +46,7 @@ export interface WatchEvent {
       readonly resourceVersion?: string;
     };
     readonly spec: { readonly nodeName?: string; readonly unschedulable?: boolean };
+    readonly status?: { readonly nodeInfo?: { readonly kubeletVersion: string } };
   };
 }
 

@@ -106,8 +106,24 @@ describe("a living cluster", () => {
 
   it("upgrades Kubernetes and its etcd in place, the control plane first, then one worker at a time", async () => {
     expect(await etcdImage()).toBe(`registry.k8s.io/etcd:${etcdOf(older.kubernetesVersion)}`);
+    const happened: string[] = [];
+    const { end } = await cloud.watch("/api/v1/nodes", ({ object: { metadata, spec, status } }) => {
+      const now = `${metadata.name} ${spec.unschedulable ? "drained" : "in use"} ${status?.nodeInfo?.kubeletVersion}`;
+      if (!happened.includes(now)) happened.push(now);
+    });
 
     const requests = await change({ ...settings, kubernetesVersion: versions.kubernetes });
+    end();
+    const [before, after] = [older.kubernetesVersion, versions.kubernetes];
+    for (const name of ["cp-1", "workers-1", "workers-2"]) {
+      const own = happened.filter((one) => one.includes(name)).map((one) => one.split("-dev-")[1]);
+      expect(own).toEqual([
+        `${name} in use v${before}`,
+        `${name} drained v${before}`,
+        `${name} drained v${after}`,
+        `${name} in use v${after}`,
+      ]);
+    }
     expect(requests).toEqual([
       "PUT virtualMachines/cp-1/extensions/bootstrap",
       "PUT virtualMachines/workers-1/extensions/bootstrap",

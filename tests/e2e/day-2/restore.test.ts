@@ -215,9 +215,7 @@ describe("a cluster whose control planes are lost", () => {
     expect(after.cert.verify(after.ca.publicKey)).toBe(true);
     expect(after.ca.serialNumber).toBe(before.ca.serialNumber);
     expect(
-      steps.filter(
-        (step) => !/ (pki-admin|kubernetes|\S+-(membership|drain-before-resize))$/.test(step),
-      ),
+      steps.filter((step) => !/ (pki-admin|kubernetes|\S+-(membership|drain))$/.test(step)),
     ).toEqual([]);
     unchanged(await cloud.stack.up("--skip-preview"));
   });

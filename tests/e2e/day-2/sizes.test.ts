@@ -78,7 +78,7 @@ describe("a cluster of which pulumi up changes parts", () => {
     const requests = await written(async () =>
       succeeded(
         await cloud.stack.up(
-          ...["--exclude", await urnOf("workers-2-drain-before-resize")],
+          ...["--exclude", await urnOf("workers-2-drain")],
           ...["--exclude", await urnOf("workers-1-vm")],
         ),
       ),

@@ -232,12 +232,15 @@ describe("resize offers", () => {
     size: string,
     isCreated = false,
     listed: readonly Sku[] = skus,
+    diskController?: string,
   ) => {
     const resized = { ...machine, size };
     return resizeProblems([resized], {
       skus: listed,
       created: isCreated ? [resized] : [],
-      sizesNow: new Map(before === undefined ? [] : [[machine.name, before]]),
+      existing: new Map(
+        before === undefined ? [] : [[machine.name, { size: before, diskController }]],
+      ),
       command: () => "pulumi config set controlPlaneSize",
     });
   };
@@ -271,6 +274,19 @@ describe("resize offers", () => {
   ])("has nothing against %s becoming %s", (before, size) => {
     expect(check(before, size)).toEqual([]);
   });
+
+  it.each([
+    ["both", "nvme", "NVMe", undefined],
+    ["both", "plain", "NVMe", "has SCSI disk controllers only"],
+    ["both", "plain", "SCSI", undefined],
+    ["both", "nvme", "SCSI", "has NVMe disk controllers only"],
+  ])(
+    "goes from %s to %s by the controller that a machine was made with, %s",
+    (before, size, made, says) => {
+      const problems = check(before, size, false, skus, made);
+      expect(problems).toEqual(says === undefined ? [] : [expect.stringContaining(says)]);
+    },
+  );
 
   it("reads that a size has no NVMe from what Azure lists, which of older sizes is nothing", () => {
     const listed = skusIn("westeurope") as Sku[];

@@ -340,7 +340,7 @@ describe("a machine that Azure is to redeploy", () => {
     [
       "that an update has drained",
       {
-        metadata: { annotations: { "zoned/drained": "unschedulable" } },
+        metadata: { name, annotations: { "zoned/drained": "unschedulable" } },
         spec: { unschedulable: true },
       },
     ],
@@ -354,6 +354,37 @@ describe("a machine that Azure is to redeploy", () => {
     expect(machine.approved).toEqual(approvedFor);
     expect(machine.json("turns").data).toEqual(turns);
   });
+
+  it.each([
+    ["it drains for Azure", "unschedulable excluded", 30, [pod("web-1")], [[], []]],
+    ["it has drained for Azure", "unschedulable excluded", 30, [], [approvedFor, []]],
+    ["it has drained to upgrade it", "unschedulable excluded upgrade", 30, [], [[], []]],
+    [
+      "left drained when it was killed",
+      "unschedulable excluded upgrade",
+      -1,
+      [],
+      [approvedFor, []],
+    ],
+    [
+      "left half drained when it was killed",
+      ...(["unschedulable", -1, [pod("web-1")], [[], ["web-1/eviction"]]] as const),
+    ],
+  ])(
+    "beside an update that %s is approved when no pod is left and no step is to come",
+    async (_, mark, left, pods, expected) => {
+      const node = {
+        metadata: { name, annotations: { "zoned/drained": mark } },
+        spec: { unschedulable: true },
+      };
+      const turns = { [name]: until("update", left * minutes) };
+      const machine = new Machine({ events: [eventOf("Reboot", 170)], node, turns, pods });
+
+      await machine.look();
+
+      expect([machine.approved, machine.lines("evicted")]).toEqual(expected);
+    },
+  );
 
   it("is drained where somebody has uncordoned what an update had drained", async () => {
     const node = { metadata: { name, annotations: { "zoned/drained": "unschedulable" } } };

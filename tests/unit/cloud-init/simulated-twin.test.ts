@@ -6,7 +6,12 @@ import { parsePayload, type Payload } from "../../../components/machine/payload"
 import { minors, versions } from "../../../components/versions";
 import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";
 import type { ScriptResult, VirtualMachine } from "../../../tools/local-azure/machines/machines";
-import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
+import {
+  Api,
+  type Body,
+  kubeconfigOf,
+  mergePatch,
+} from "../../../tools/local-azure/machines/simulated/api";
 import { SimulatedMachine } from "../../../tools/local-azure/machines/simulated/machine";
 import { SimulatedMachines } from "../../../tools/local-azure/machines/simulated/simulated";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
@@ -100,7 +105,7 @@ const peer = {
 const installedVersion = (program: string) =>
   `version=${versions.kubernetes}; [[ ! -e $root/install_${program} ]] || . "$root/run/zoned/variables"`;
 
-/** Of a cluster in which no Node is cordoned and no pod is on this node. */
+/** Of a cluster in which no Node is cordoned by others, and no pod is on this node. */
 const programs = (vmId: string, { hasNetwork, isOwnEtcdSick }: World) => ({
   "cloud-init": "echo 'status: done'",
   modprobe: "",
@@ -129,7 +134,10 @@ sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read(64)))' >>"$file" ;;
     *maintenance/alarm*) echo '{}' ;;
     *member/list*) echo '${JSON.stringify({ members: [peer] })}' ;;
     *"/api/v1/pods"*) echo '{"items":[]}' ;;
-    *"/api/v1/nodes/"*) echo '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
+    *'"unschedulable": true'*) touch "$root/drained" ;;
+    *PATCH*) rm -f "$root/drained" ;;
+    *"/api/v1/nodes/"*) mark=; [[ ! -e $root/drained ]] || mark='"zoned/drained":"unschedulable"'
+      echo "{\\"metadata\\":{\\"annotations\\":{$mark}},"'"status":{"conditions":[{"type":"Ready","status":"True"}]}}' ;;
     *"/leases/"*) TZ=UTC0 printf '{"spec": {"renewTime": "%(%FT%TZ)T"}}' -1 ;;
     *readyz*) case $(cat "$root/api") in answers) ;; foreign) exit 60 ;; *) exit 28 ;; esac ;;
   esac`,
@@ -449,7 +457,7 @@ const upgradedWorker = [
         vm: cp[1],
         script: () => configured(script(cp[1])),
         world: { files: { ...member("joined"), ...cni } },
-        steps: [...upgraded, ...["control plane", "node", "uncordon"], ...last],
+        steps: [...upgraded, ...["control plane", "node"], ...last],
       },
       {
         situation: "a member that comes last in a change of the key of Secrets",
@@ -461,7 +469,7 @@ const upgradedWorker = [
         world: { files: { ...member("joined"), ...cni, ...encrypting } },
         steps: [
           ...upgraded,
-          ...["control plane", "node", "uncordon"],
+          ...["control plane", "node"],
           ...["other control planes", "certificates", "encryption", "secrets"],
         ],
       },
@@ -490,12 +498,26 @@ const upgradedWorker = [
         },
       },
       {
-        situation: "a worker with another version",
+        situation: "a worker with another version, which an update has drained",
+        prepare: () =>
+          admin().patch(
+            `/api/v1/nodes/${worker.name}`,
+            {
+              metadata: { annotations: { "zoned/drained": "unschedulable excluded upgrade" } },
+              spec: { unschedulable: true },
+            },
+            mergePatch,
+          ),
         vm: worker,
         script: () =>
           configured(script(worker), { kubernetesVersion: "1.36.4", configuration: "last" }),
         world: { files: { ...member("joined"), ...cni } },
         steps: upgradedWorker,
+        after: async () => {
+          const { metadata, spec } = await admin().get(`/api/v1/nodes/${worker.name}`);
+          expect(metadata.annotations).not.toHaveProperty(["zoned/drained"]);
+          expect(spec).not.toHaveProperty("unschedulable");
+        },
       },
       {
         situation: "a control plane that may initialize, where an API answers",
@@ -592,7 +614,7 @@ const upgradedWorker = [
         world: { files: { ...member("joined"), ...cni } },
         steps: [
           ...upgraded,
-          ...["control plane", "node", "uncordon", "other control planes", "certificates"],
+          ...["control plane", "node", "other control planes", "certificates"],
           ...["pods", "secrets"],
         ],
         after: async () => {
@@ -618,7 +640,7 @@ const upgradedWorker = [
         },
         steps: [
           ...upgraded,
-          ...["control plane", "node", "uncordon", "other control planes", "certificates"],
+          ...["control plane", "node", "other control planes", "certificates"],
           "secrets",
         ],
         after: () => publishes(fixture),
@@ -688,7 +710,7 @@ const upgradedWorker = [
         world: { files: { ...member("joined"), ...cni } },
         steps: [
           ...upgraded,
-          ...["control plane", "snapshots", "node", "uncordon", "other control planes"],
+          ...["control plane", "snapshots", "node", "other control planes"],
           ...["certificates", "secrets"],
         ],
         after: () => publishes(trusting(otherCluster, fixture)),

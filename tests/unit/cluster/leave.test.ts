@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
-import { drainForResize, leave } from "../../../components/cluster/leave";
+import { drainForResize, drainForUpgrade, leave } from "../../../components/cluster/leave";
 import { runPod } from "../../../components/cluster/one-shot-pod";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { testFolder } from "../../support/test-folder";
@@ -26,6 +26,8 @@ const limits = {
 let kubeconfig: string;
 let systemUUID: string | undefined;
 let status = 200;
+/** What answers 503 alone. */
+let broken: string | undefined;
 let cluster: FakeCluster | undefined;
 const writes: string[] = [];
 
@@ -43,6 +45,10 @@ beforeAll(async () => {
     const { pathname } = new URL(url, "https://localhost");
     if (method !== "GET") writes.push(`${method} ${pathname}`);
     const isNode = pathname === "/api/v1/nodes/one";
+    if (broken !== undefined && pathname.startsWith(broken)) {
+      response.writeHead(503).end("{}");
+      return;
+    }
     // A cluster of before has nothing that says which machines are down.
     if (pathname.endsWith("/configmaps/zoned-maintenance")) {
       response.writeHead(404).end("{}");
@@ -51,7 +57,10 @@ beforeAll(async () => {
     const node = {
       metadata: { name: "one" },
       spec: {},
-      status: { nodeInfo: { systemUUID }, conditions: [{ type: "Ready", status: "True" }] },
+      status: {
+        nodeInfo: { systemUUID, kubeletVersion: "v1.36.3" },
+        conditions: [{ type: "Ready", status: "True" }],
+      },
     };
     response
       .writeHead(isNode && systemUUID === undefined ? 404 : status)
@@ -109,6 +118,54 @@ it("touches nothing where the API is not ready, unless nobody is to ask it", asy
   await leave(worker(), { ...limits, skipIfUnreachable: true });
 
   expect(writes).toEqual([]);
+});
+
+const [same, next] = [{ kubernetesVersion: "1.36.3" }, { kubernetesVersion: "1.36.4" }];
+
+it.each([
+  ["of another version", next, ["PATCH /api/v1/nodes/one"]],
+  ["of which only flags change", same, []],
+])("drains a member %s before its step", async (_, upgrade, expected) => {
+  await drainForUpgrade(worker(), upgrade, limits);
+
+  expect(writes).toEqual(expected);
+});
+
+it("drains nothing for the step of a machine that has no Node yet", async () => {
+  systemUUID = undefined;
+
+  await drainForUpgrade(worker(), { ...next, isHalfDone: true }, limits);
+
+  expect(writes).toEqual([]);
+});
+
+describe.each([
+  ["is not ready", "/readyz"],
+  ["is silent after its first answer", "/api/v1/nodes"],
+])("where the API %s", (_, path) => {
+  // Two minutes of it, of which only pauses take time.
+  beforeEach(() => {
+    let now = Date.now();
+    jest.spyOn(Date, "now").mockImplementation(() => now);
+    jest.spyOn(timers, "setTimeout").mockImplementation(async (ms = 0) => (now += ms) as never);
+    broken = path;
+  });
+  afterEach(() => {
+    broken = undefined;
+    jest.spyOn(Date, "now").mockRestore();
+    jest.spyOn(timers, "setTimeout").mockImplementation((ms = 0) => pause(ms / 100) as never);
+  });
+
+  it.each([
+    ["a worker that is half upgraded waits", "worker", true, false],
+    ["a control plane that is not waits", "control-plane", false, false],
+    ["a control plane that is begins, and may be why", "control-plane", true, true],
+  ] as const)("the step of %s", async (_, role, isHalfDone, begins) => {
+    const outcome = drainForUpgrade({ ...worker(), role }, { ...next, isHalfDone }, limits);
+
+    if (begins) await expect(outcome).resolves.toBeUndefined();
+    else await expect(outcome).rejects.toThrow();
+  });
 });
 
 /** What a strategic merge patch adds to etcd's pod comes first. */
@@ -200,7 +257,7 @@ class FakeCluster {
     metadata: { name },
     spec: {},
     status: {
-      nodeInfo: { systemUUID: vmId, architecture: this.architecture },
+      nodeInfo: { systemUUID: vmId, architecture: this.architecture, kubeletVersion: "v1.36.3" },
       conditions: [{ type: "Ready", status: this.unready.has(name) ? "False" : "True" }],
     },
   });
@@ -493,6 +550,19 @@ describe("a control plane", () => {
     cluster!.members[1]!.name = "cp-2";
     await drainForResize(controlPlane(), limits);
     expect(cluster!.done.at(-1)).toBe("PATCH cp-3");
+  });
+
+  it("is drained for its upgrade in its turn, which it gives back where a budget does not let it", async () => {
+    cluster!.turns = { "worker-9": "Reboot 2999-01-01T00:00:00Z" };
+    await expect(
+      drainForUpgrade(controlPlane(), next, { ...limits, drainMinutes: 0 }),
+    ).rejects.toThrow(/cp-3 was not touched[^]*worker-9 is down for Reboot/);
+    expect(cluster!.done).toEqual([]);
+
+    cluster!.turns = {};
+    await drainForUpgrade(controlPlane(), next, limits);
+    expect(cluster!.done).toEqual(["PATCH cp-3"]);
+    expect(cluster!.turns["cp-3"]).toMatch(/^update 20/);
   });
 
   it("is restarted without a question where it is the only one", async () => {

@@ -11,10 +11,10 @@ import {
   cloudInitText,
   parsePayload,
   Payload,
-  upgradeCordon,
 } from "../../../components/machine/payload";
 import { bootstrapRequestTime } from "../../../components/machine/generation";
 import { BootstrapArgs, Machine } from "../../../components/machine/machine";
+import { drainMark, excluded } from "../../../components/cluster/drain";
 import * as power from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
 import { awaitedBy, order } from "../../support/machines";
@@ -67,7 +67,7 @@ describe("bootstrap step", () => {
           return {};
         },
         // What the engine answers where it was not to touch it.
-        "pulumi-nodejs:dynamic/zoned:DrainBeforeResize": { size: drainedFor, drained },
+        "pulumi-nodejs:dynamic/zoned:Drain": { size: drainedFor, drained },
       },
     });
     const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -333,7 +333,7 @@ describe("payload", () => {
     );
   });
 
-  it("cordons by the annotation that the doctor knows", () => {
-    expect(bootstrapText()).toContain(`cordoned_by=${upgradeCordon}\n`);
+  it("knows the marks that a drain leaves on a Node", () => {
+    expect(bootstrapText()).toContain(`drain_mark=${drainMark}\nexcluded=${excluded}\n`);
   });
 });

@@ -136,6 +136,10 @@ it("is told before Azure deletes it, one that exists too, and is replaced for no
   expect((opts.ignoreChanges ?? []).join()).not.toContain("scheduledEventsProfile");
 });
 
+it("is not told so where it is a spot machine, of which Azure refuses that", async () => {
+  expect(await vmInputs({ plan: spot })).not.toHaveProperty("scheduledEventsProfile");
+});
+
 it("never sends a list of data disks, which would detach what the disk driver attached", async () => {
   expect((await vmInputs()).storageProfile).not.toHaveProperty("dataDisks");
 });
@@ -429,11 +433,11 @@ it("waits for what it is given to wait for, as the VM and its drain do", async (
 
   expect(await awaitedBy(await recorder.only(vmType))).toEqual([
     "something-earlier",
-    "zoned-test-cp-1-drain-before-resize",
+    "zoned-test-cp-1-drain",
   ]);
-  expect(
-    await awaitedBy(await recorder.only("pulumi-nodejs:dynamic/zoned:DrainBeforeResize")),
-  ).toEqual(["something-earlier"]);
+  expect(await awaitedBy(await recorder.only("pulumi-nodejs:dynamic/zoned:Drain"))).toEqual([
+    "something-earlier",
+  ]);
   expect(await awaitedBy(await recorder.only(nicType))).toEqual([]);
 });
 

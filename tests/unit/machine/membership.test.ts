@@ -1,22 +1,26 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
-import type { MachineState } from "../../../components/azure/state";
+import type { BootstrapState, MachineState } from "../../../components/azure/state";
 import * as leaving from "../../../components/cluster/leave";
-import { DrainBeforeResize } from "../../../components/machine/membership";
+import { Drain } from "../../../components/machine/membership";
 import { switchPower } from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
 import { serve } from "../../support/listen";
-import { awaitedBy, buildMachines, existing } from "../../support/machines";
+import { plainHardware } from "../../../components/azure/hardware";
+import { Certificates } from "../../../components/certificates";
+import { Machine } from "../../../components/machine/machine";
+import { awaitedBy, buildMachines, existing, order } from "../../support/machines";
 import { Recorded, Recorder } from "../../support/record";
-import { machine, validSettings } from "../../support/sample";
+import { firstKeys, machine, validSettings } from "../../support/sample";
 
 describe("membership", () => {
   const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
   const type = "pulumi-nodejs:dynamic/zoned:Membership";
-  const restartType = "pulumi-nodejs:dynamic/zoned:DrainBeforeResize";
+  const drainType = "pulumi-nodejs:dynamic/zoned:Drain";
 
   /** What the engine's plugin makes of a resource's own text. */
   function providerOf({ inputs }: Pick<Recorded, "inputs">) {
@@ -32,13 +36,13 @@ describe("membership", () => {
   }
 
   let memberships: readonly Recorded[];
-  let restarts: readonly Recorded[];
+  let drains: readonly Recorded[];
   let resourceGroup: unknown;
 
   beforeAll(async () => {
     const built = await buildMachines({ initialization: existing, existing: names });
     memberships = await built.recorder.of(type);
-    restarts = await built.recorder.of(restartType);
+    drains = await built.recorder.of(drainType);
     resourceGroup = built.resourceGroup.own;
   });
 
@@ -50,13 +54,13 @@ describe("membership", () => {
       expect.arrayContaining(names.map((name) => [name, `id of ${name}-vm`])),
     );
     expect(memberships).toHaveLength(6);
-    for (const { opts } of [...memberships, ...restarts]) {
+    for (const { opts } of [...memberships, ...drains]) {
       expect(opts.deletedWith).toBe(resourceGroup);
     }
   });
 
   it("keeps the administrator's key secret", () => {
-    for (const { inputs } of [...memberships, ...restarts]) {
+    for (const { inputs } of [...memberships, ...drains]) {
       expect(Object.keys(inputs.kubeconfig)).toContain("value");
       expect(JSON.stringify({ ...inputs, kubeconfig: "" })).not.toMatch(/private/);
     }
@@ -83,20 +87,22 @@ describe("membership", () => {
     ["of the same that was never drained", same, undefined, "", undefined],
     ["that is gone", undefined, undefined, "", undefined],
   ])(
-    "restarts a machine %s, and a preview knows when it was last drained unless it is to be now",
+    "drains a machine %s for a restart, and a preview knows when it was last drained unless it is to be now",
     async (_, now, isRestarted, lastDrained, isEmpty) => {
       const recorder = await Recorder.start({ preview: true });
       const member = { machine: "one", role: "worker", initialization: "1" } as const;
       const args = { ...member, size: "Standard_D2s_v5", kubeconfig: "k" };
 
-      const restart = new DrainBeforeResize(args, now, true, {
-        transformations: [recorder.watch],
-      });
+      const upgrade = { kubernetesVersion: "1.37.9" };
+      const drain = new Drain(args, now, true, upgrade, { transformations: [recorder.watch] });
 
-      const { inputs } = await recorder.only(restartType);
+      const { inputs } = await recorder.only(drainType);
       expect(inputs.resizes).toBe(isRestarted);
       expect(inputs.isEmpty).toBe(isEmpty);
-      const known = await (restart.lastDrained as any).promise(true);
+      // Of a machine that is off, or has never joined, nothing is upgraded.
+      const isMember = now?.bootstrap !== undefined && !("power" in now);
+      expect(inputs.upgrade).toEqual(isMember ? upgrade : undefined);
+      const known = await (drain.lastDrained as any).promise(true);
       expect(known).toBe(lastDrained);
     },
   );
@@ -108,11 +114,52 @@ describe("membership", () => {
     const settings = { controlPlaneSize: "Standard_D4s_v5" };
     const { recorder } = await buildMachines({ existing: names, initialization, settings });
 
-    const resized = (await recorder.of(restartType)).filter(({ inputs }) => inputs.resizes);
+    const resized = (await recorder.of(drainType)).filter(({ inputs }) => inputs.resizes);
 
     expect(resized.map(({ inputs }) => [inputs.machine, inputs.isEmpty])).toEqual(
       names.map((name) => [name, isEmpty]),
     );
+  });
+
+  const step = {
+    state: "Succeeded",
+    kubernetesVersion: validSettings.kubernetesVersion,
+    configuration: "now",
+  };
+  it.each<[string, { bootstrap?: BootstrapState; retained?: boolean }, object | undefined]>([
+    ["that stays as it is", { bootstrap: step }, undefined],
+    ["of another version", { bootstrap: { ...step, kubernetesVersion: "1.0.0" } }, {}],
+    [
+      "of another configuration alone",
+      { bootstrap: { ...step, configuration: "before" } },
+      undefined,
+    ],
+    ["whose step has failed", { bootstrap: { ...step, state: "Failed" } }, { isHalfDone: true }],
+    [
+      "that is made anew",
+      { bootstrap: { ...step, kubernetesVersion: "1.0.0" }, retained: false },
+      undefined,
+    ],
+  ])("drains a machine %s for its step", async (_, { bootstrap, retained = true }, upgrade) => {
+    const recorder = await Recorder.start();
+    const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+    new Machine(
+      {
+        ...{ resourceGroup: { name: own.name, id: own.id, own }, endsWith: own, after: [] },
+        ...{ settings: validSettings, plan: machine, subnetId: "it", identityIds: [] },
+        ...{ customData: "", exists: true, deallocates: false, starts: false },
+        ...{ hardware: plainHardware, initialization: "1", record: order, kubeconfig: "k" },
+        certificates: new Certificates("pki", firstKeys),
+        retained,
+        current: { size: machine.size, bootstrap },
+      },
+      { transformations: [recorder.watch] },
+    );
+
+    const { inputs } = await recorder.only(drainType);
+
+    const { kubernetesVersion } = validSettings;
+    expect(inputs.upgrade).toEqual(upgrade && { kubernetesVersion, ...upgrade });
   });
 
   it("ends for control planes one after another, from the highest number", async () => {
@@ -140,7 +187,7 @@ describe("membership", () => {
 
   describe("what the engine runs", () => {
     const kubeconfig = JSON.stringify({ clusters: [{ name: "c", cluster: { server: "s" } }] });
-    const news = { machine: "one", vmId: "a", kubeconfig, drained: "" };
+    const news = { machine: "one", vmId: "a", kubeconfig };
 
     it("is replaced with its VM and with nothing else", async () => {
       const { diff } = providerOf(memberships[0]!);
@@ -168,9 +215,9 @@ describe("membership", () => {
       const provider = providerOf(resource);
       await provider["configure"]!({ config: { get: (name: string) => settings[name] } });
       const done: [string, unknown][] = [];
-      for (const name of ["leave", "drainForResize", "admitPods"] as const) {
-        jest.spyOn(leaving, name).mockImplementation(async (_, limits) => {
-          done.push([name, limits]);
+      for (const name of ["leave", "drainForResize", "drainForUpgrade"] as const) {
+        jest.spyOn(leaving, name).mockImplementation(async (_: unknown, ...given: unknown[]) => {
+          done.push([name, given.at(-1)]);
         });
       }
       return { provider, done };
@@ -180,7 +227,7 @@ describe("membership", () => {
     const olds = { machine: "one", kubeconfig: "k", size: "small", resizes: true, drained: "then" };
 
     it("drains for a restart alone", async () => {
-      const { provider, done } = await watched(restarts[0]!);
+      const { provider, done } = await watched(drains[0]!);
       const other = { machine: "one", kubeconfig: "l", size: "large", resizes: undefined };
 
       expect(await provider["diff"]!("one", olds, { ...olds, size: "large" })).toEqual({
@@ -196,7 +243,7 @@ describe("membership", () => {
     });
 
     it("drains again where it was drained for a size that the machine did not get, and else changes nothing", async () => {
-      const { provider, done } = await watched(restarts[0]!);
+      const { provider, done } = await watched(drains[0]!);
       const { drained: _, ...news } = olds;
 
       expect(await provider["diff"]!("one", olds, { ...news, resizes: undefined })).toEqual({
@@ -208,7 +255,7 @@ describe("membership", () => {
     });
 
     it("drains no machine that is off, and counts it as drained all the same", async () => {
-      const { provider, done } = await watched(restarts[0]!);
+      const { provider, done } = await watched(drains[0]!);
       const news = { machine: "one", kubeconfig: "k", size: "large", resizes: true, isEmpty: true };
 
       const { outs } = await provider["update"]!("one", olds, news);
@@ -225,13 +272,45 @@ describe("membership", () => {
       });
     });
 
-    it("lets pods on a machine again that was drained, and else changes nothing", async () => {
-      const { provider, done } = await watched(memberships[0]!);
+    it.each(["create", "update"])(
+      "drains a member for what its step makes of it, by %s, and as often as that is to come",
+      async (how) => {
+        const { provider, done } = await watched(drains[0]!);
+        const upgrade = { kubernetesVersion: "1.37.9" };
+        const inputs = { machine: "one", kubeconfig: "k", size: "large", resizes: undefined };
+        const news = { ...inputs, upgrade };
 
-      await provider["update"]!("one", news, { ...news, kubeconfig: "l" });
+        const { outs } =
+          how === "create"
+            ? await provider["create"]!(news)
+            : await provider["update"]!("one", { ...inputs, drained: "then" }, news);
+
+        expect(done.map(([name]) => name)).toEqual(["drainForUpgrade"]);
+        const [, given] = jest.mocked(leaving.drainForUpgrade).mock.calls[0]!;
+        expect(given).toEqual(upgrade);
+        // Azure restarts nothing for it.
+        expect(outs).toEqual({ ...news, drained: how === "create" ? "" : "then" });
+        expect(await provider["diff"]!("one", outs, news)).toEqual({ changes: true });
+        const same = { ...news, upgrade: undefined };
+        expect(await provider["diff"]!("one", outs, same)).toEqual({ changes: false });
+      },
+    );
+
+    it("drains once where a machine gets another size and another version", async () => {
+      const { provider, done } = await watched(drains[0]!);
+      const upgrade = { kubernetesVersion: "1.37.9" };
+
+      await provider["update"]!("one", olds, { ...olds, upgrade });
+
+      expect(done.map(([name]) => name)).toEqual(["drainForResize"]);
+    });
+
+    it("does nothing to a machine when its membership is updated", async () => {
+      const { provider, done } = await watched(memberships[0]!);
+      const other = { ...news, kubeconfig: "l" };
+
+      expect(await provider["update"]!("one", news, other)).toEqual({ outs: other });
       expect(done).toEqual([]);
-      await provider["update"]!("one", news, { ...news, drained: "now" });
-      expect(done.map(([name]) => name)).toEqual(["admitPods"]);
     });
 
     it("goes by the settings of this moment, and by Pulumi.yaml's where there are none", async () => {

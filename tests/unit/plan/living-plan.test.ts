@@ -353,6 +353,21 @@ it.each<[string, Partial<MachineState>, readonly string[], string, Scene]>([
   ]);
 });
 
+it("has the step run of a machine that an update has drained and did not come to", async () => {
+  jest.spyOn(leftMachines, "markLeft").mockImplementation(async ({ azure }) => ({
+    ...azure,
+    machines: new Map(
+      [...azure.machines].map(([name, one]) => [name, { ...one, isDrained: name === second }]),
+    ),
+  }));
+
+  const { machineRecords, retained } = await plan(living);
+
+  const again = names.filter((name) => machineRecords.get(name)!.bootstrapRequestedAt !== "then");
+  expect(again).toEqual([second]);
+  expect([...retained]).toEqual(names);
+});
+
 const wanted = machinesOf(validSettings).at(-1)!;
 
 it.each<[string, Scene]>([

@@ -318,17 +318,20 @@ describe("left machines", () => {
     });
   });
 
-  it("marks a machine that is off while its Node is drained, as a resize that is taken back leaves it", async () => {
-    const stopped = async (of: Cluster) => {
+  it("marks a machine whose Node is drained, and also that one that is off was to be resized, as a change that is taken back leaves them", async () => {
+    const drained = async (power: string, of: Cluster) => {
       const azure = azureWith();
-      azure.machines.set(second, { ...azure.machines.get(second)!, power: "deallocated" });
-      const found = await marked(of, { azure });
-      return found.filter(([, one]) => one.stoppedForResize).map(([name]) => name);
+      azure.machines.set(second, { ...azure.machines.get(second)!, power });
+      const all = await marked(of, { azure });
+      return (["isDrained", "stoppedForResize"] as const).map((mark) =>
+        all.filter(([, one]) => one[mark]).map(([name]) => name),
+      );
     };
 
-    expect(await stopped({ drained: second })).toEqual([second]);
-    expect(await stopped({ drained: third })).toEqual([]);
-    expect(await stopped({ unready: second })).toEqual([]);
-    expect(await stopped({ uncordoned: second })).toEqual([]);
+    expect(await drained("running", { drained: second })).toEqual([[second], []]);
+    expect(await drained("deallocated", { drained: second })).toEqual([[second], [second]]);
+    expect(await drained("deallocated", { drained: third })).toEqual([[third], []]);
+    expect(await drained("deallocated", { unready: second })).toEqual([[], []]);
+    expect(await drained("deallocated", { uncordoned: second })).toEqual([[second], []]);
   });
 });

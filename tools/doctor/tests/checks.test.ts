@@ -274,12 +274,7 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
       [
         "a Node that an unfinished update has cordoned",
         { "zoned/drained": "unschedulable excluded" },
-        /by a pulumi up that has not finished/,
-      ],
-      [
-        "a Node that an upgrade has cordoned",
-        { "zoned/cordoned-for-upgrade": "1.36.4" },
-        /by a pulumi up that has not finished/,
+        /by a pulumi up that has not ended well$/,
       ],
       [
         "a Node that its machine has cordoned for an event of Azure",

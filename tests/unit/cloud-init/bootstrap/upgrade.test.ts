@@ -13,6 +13,7 @@ import {
   endedWell,
   kubeletPods,
   lastLine,
+  leaseOf,
   listedNode,
   machineIn,
   peer,
@@ -59,7 +60,7 @@ describe("an upgrade", () => {
     machine.write(
       "/node",
       JSON.stringify({
-        metadata: { annotations: { "zoned/cordoned-for-upgrade": "x" } },
+        metadata: { annotations: {} },
         spec: {},
         status: { conditions: [{ type: "Ready", status: "True" }] },
       }),
@@ -70,7 +71,8 @@ describe("an upgrade", () => {
       `case $* in
         *zoned-maintenance*) cat "$root/turns" || printf '\\n404' ;;
         *eviction*) echo "evict" >>"$root/order"; echo '{"items":[]}' >"$root/pods"; printf '{}\\n201' ;;
-        *PATCH*) [[ $* == *'"unschedulable": true'* ]] && echo cordon >>"$root/order" || echo uncordon >>"$root/order" ;;
+        *'"unschedulable": true'*) echo cordon >>"$root/order"; sed -i 's/"annotations":{}/"annotations":{"zoned\\/drained":"unschedulable"}/' "$root/node" ;;
+        *PATCH*) echo uncordon >>"$root/order"; sed -i 's/"annotations":{[^}]*}/"annotations":{}/' "$root/node" ;;
         *"/api/v1/pods"*) cat "$root/pods" ;;
         *"/leases/"*) cat "$root/lease" ;;
         *"/api/v1/nodes/"*) cat "$root/node" ;;
@@ -219,11 +221,81 @@ describe("an upgrade", () => {
 
   it("leaves a node cordoned that somebody else has cordoned", async () => {
     const machine = memberIn({ ...worker, ...next }, [pod("web")]);
-    machine.write("/node", JSON.stringify({ metadata: {}, spec: { unschedulable: true } }));
+    const status = { conditions: [{ type: "Ready", status: "True" }] };
+    machine.write("/node", JSON.stringify({ metadata: {}, spec: { unschedulable: true }, status }));
 
-    for (const step of ["drain", "uncordon"]) expect((await runStep(machine, step)).code).toBe(0);
+    expect((await bootstrap(machine)).code).toBe(0);
 
-    expect(order(machine)).toEqual(["evict"]);
+    expect(order(machine)).toContain("evict");
+    expect(order(machine).join()).not.toContain("cordon");
+  });
+
+  const label = "node.kubernetes.io/exclude-from-external-load-balancers";
+  const nothing = { annotations: { "zoned/drained": null } };
+  it.each([
+    [
+      "unschedulable excluded upgrade",
+      { metadata: { ...nothing, labels: { [label]: null } }, spec: { unschedulable: null } },
+    ],
+    ["excluded", { metadata: { ...nothing, labels: { [label]: null } } }],
+    ["unschedulable", { metadata: nothing, spec: { unschedulable: null } }],
+    ["", { metadata: nothing }],
+  ])("takes back of a drain what the mark says to be its own: '%s'", async (mark, patch) => {
+    const machine = memberIn(worker);
+    const metadata = { annotations: { "zoned/drained": mark } };
+    machine.write("/node", JSON.stringify({ metadata, spec: { unschedulable: true } }));
+
+    expect((await runStep(machine, "undo_drain")).code).toBe(0);
+
+    const [call = ""] = machine.callsOf("curl").filter((one) => one.includes("PATCH"));
+    expect(JSON.parse(/--data (\{.*\})/.exec(call)![1]!)).toEqual(patch);
+  });
+
+  it("remembers what else is to be taken back of a drain that somebody has ended by hand", async () => {
+    const machine = memberIn({ ...worker, ...next });
+    const node = JSON.parse(machine.read("/node"));
+    node.metadata.annotations = { "zoned/drained": "unschedulable excluded" };
+    machine.write("/node", JSON.stringify(node));
+
+    expect((await runStep(machine, "drain")).code).toBe(0);
+
+    const [call = ""] = machine.callsOf("curl").filter((one) => one.includes("PATCH"));
+    expect(call).toContain('{"zoned/drained": "unschedulable excluded unschedulable"}');
+  });
+
+  it("undoes at its end what an update has drained before it, also where it changes nothing else", async () => {
+    const machine = memberIn(worker);
+    machine.write("/order", "");
+    const node = JSON.parse(machine.read("/node"));
+    node.metadata.annotations = { "zoned/drained": "unschedulable excluded" };
+    machine.write("/node", JSON.stringify(node));
+
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(order(machine)).toEqual(["uncordon"]);
+  });
+
+  it.each([
+    ["lets pods on a machine again that it has not touched", {}, ["uncordon"]],
+    ["leaves one drained that is half done", { "/var/lib/zoned/touched": "" }, []],
+    ["leaves one drained that was restarted", { "/var/lib/zoned/boot": "boot 0\n" }, []],
+  ])("%s, when it fails", async (_, files, expected) => {
+    const machine = memberIn({ ...worker, ...next });
+    machine.write("/order", "");
+    for (const [path, text] of Object.entries(files)) machine.write(path, text);
+    const node = JSON.parse(machine.read("/node"));
+    node.metadata.annotations = { "zoned/drained": "unschedulable excluded upgrade" };
+    machine.write("/node", JSON.stringify(node));
+    const data = { [worker.machine]: "update 2999-01-01T00:00:00Z" };
+    machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
+    first(machine, "modprobe", "exit 1");
+
+    const { code, stderr } = await bootstrap(machine);
+
+    expect([code, stderr]).toEqual([1, expect.stringContaining('step "kernel modules" failed')]);
+    expect(order(machine).filter((line) => line === "uncordon")).toEqual(expected);
+    const gives = machine.callsOf("curl").join().includes(`"${worker.machine}":null`);
+    expect(gives).toBe(expected.length > 0);
   });
 
   describe("of a control plane", () => {
@@ -494,9 +566,8 @@ describe("an upgrade", () => {
     expect(order(machine)).toEqual([
       "kubeadm upgrade node --config",
       "kubeadm init phase kubelet-start",
-      "uncordon",
     ]);
-    const kubeReserved = { cpu: "140m", memory: "1975Mi" };
+    const kubeReserved = { cpu: "140m", memory: "1920Mi" };
     expect(JSON.parse(machine.read(reserved))).toEqual({ kubeReserved });
 
     machine.write("/order", "");
@@ -533,6 +604,23 @@ describe("an upgrade", () => {
       "kubeadm init phase kubelet-start",
       "uncordon",
     ]);
+  });
+
+  it("configures the kubelet of a control plane first where it does not report, without which kubeadm upgrades nothing", async () => {
+    const machine = memberIn({ ...controlPlane, configuration: "later" });
+    machine.write("/order", "");
+    machine.write("/lease", leaseOf("2020-01-01T00:00:00.000000Z"));
+    first(
+      machine,
+      "kubeadm",
+      `[[ $* != *kubelet-start* ]] || echo '${leaseOf("2999-01-01T00:00:00.000000Z")}' >"$root/lease"`,
+    );
+
+    expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
+    const done = order(machine).filter((line) => !line.includes("certs"));
+    expect(done[0]).toBe("kubeadm init phase kubelet-start");
+    expect(done[1]).toMatch(/^kubeadm upgrade|^annotate|upload-config/);
   });
 
   it("takes no patch that came with an earlier step, and not with this one", async () => {
@@ -673,13 +761,13 @@ describe("an upgrade", () => {
     [
       "worker",
       { ...worker, ...next },
-      { upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+      { upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, undo_drain: 5 },
     ],
     [
       "control-plane",
       { ...controlPlane, ...next, tasks: ["snapshots", "rewrite-secrets"] },
       {
-        ...{ upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, uncordon: 5 },
+        ...{ upgrade_kubeadm: 3, upgrade_member: 1, upgrade_kubelet: 2, undo_drain: 5 },
         ...{ save_snapshot: 1, keep_certificates: 2, rewrite_secrets: 5 },
       },
     ],

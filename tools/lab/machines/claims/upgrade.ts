@@ -3,10 +3,11 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { etcdOf } from "../../../../components/versions";
 import { current, nextPatch, previousMinor } from "../../../programs/releases";
+import { drainMark } from "../../../../components/cluster/drain";
 import { refused, unchanged, succeeded } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { atLeast, fewestDuring, namespace, replicas, Survivor } from "../workloads";
+import { atLeast, fewestDuring, replicas, Survivor } from "../workloads";
 import { whileWriting } from "../writer";
 import { allReady, everywhere } from "./nodes";
 import { configMap, saveSnapshot } from "./restore";
@@ -20,7 +21,7 @@ async function expectVersion(cluster: RealCluster, version: string): Promise<voi
     const { name, annotations = {} } = metadata;
     expectSame(`kubelet of ${name}`, status?.nodeInfo?.kubeletVersion, `v${version}`);
     expectSame(`cordon of ${name}`, spec?.unschedulable ?? false, false);
-    expectSame(`mark on ${name}`, annotations["zoned/cordoned-for-upgrade"] ?? "none", "none");
+    expectSame(`mark on ${name}`, annotations[drainMark] ?? "none", "none");
   }
   await everywhere(cluster, async (name) => {
     const said = await cluster.inMachine(name, "kubeadm version -o short; kubelet --version");
@@ -86,23 +87,43 @@ export const unchangedAfter = (version: string): Claim => ({
   check: async (cluster) => unchanged(await cluster.up()),
 });
 
+/** Of the log, what the last run of the bootstrap step has written. */
+const lastPart = (log: string): string => log.slice(log.lastIndexOf("bootstrap: payload: begins"));
+
 const step = (log: string, name: string): boolean => log.includes(`bootstrap: ${name}: done after`);
+
+interface StartedPod {
+  readonly metadata: {
+    readonly name: string;
+    readonly ownerReferences?: readonly { readonly kind: string }[];
+  };
+  readonly status: { readonly startTime: string };
+}
 
 const drained: Claim = {
   sentence: "a worker is drained before its kubelet changes, and takes pods again after it",
   check: async (cluster) => {
     const [worker = ""] = await cluster.names("worker");
     const log = await cluster.inMachine(worker, "cat /var/log/zoned.log");
-    for (const name of ["drain", "kubeadm upgrade", "kubelet", "uncordon"]) {
+    for (const name of ["kubeadm upgrade", "kubelet", "uncordon"]) {
       if (!step(log, name))
         throw new Error(`${worker} did no step "${name}":\n${log.slice(-2000)}`);
     }
-    expectSaid(log, [`${namespace}/budget`, "is being evicted"]);
-    // The step before this one configured etcd, which drains nothing.
+    const [changed = ""] = /^\S+(?= bootstrap: kubelet: done)/m.exec(lastPart(log)) ?? [];
+    const there = await cluster.get<StartedPod>(
+      "pods",
+      "--all-namespaces",
+      `--field-selector=spec.nodeName=${worker}`,
+    );
+    const pods = there.filter(
+      ({ metadata }) => !metadata.ownerReferences?.some(({ kind }) => kind === "DaemonSet"),
+    );
+    expectSame("whether pods came again", pods.length > 0, true);
+    const stayed = pods.filter(({ status }) => status.startTime < changed);
     expectSame(
-      "order",
-      log.lastIndexOf("bootstrap: drain:") < log.lastIndexOf("bootstrap: kubelet:"),
-      true,
+      `pods that were there when the kubelet changed, at ${changed}`,
+      stayed.map(({ metadata }) => metadata.name),
+      [],
     );
   },
 };

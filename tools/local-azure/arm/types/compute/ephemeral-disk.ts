@@ -46,6 +46,13 @@ export function checkEphemeralDisk(
       "evictionPolicy",
     );
   }
+  // The page ephemeral-os-disks has it so; cluster-api-provider-azure refuses the set in any case.
+  if (osDisk.managedDisk?.diskEncryptionSet && body.securityProfile?.encryptionAtHost !== true) {
+    throw invalidParameter(
+      "Ephemeral OS disks are encrypted by a customer-managed key with encryption at host only.",
+      "osDisk.managedDisk.diskEncryptionSet",
+    );
+  }
   const size = findSize(body.hardwareProfile?.vmSize ?? "")!;
   const disks = localDisksOf(size);
   const placement = osDisk.diffDiskSettings?.placement ?? disks.at(-1)?.[0];

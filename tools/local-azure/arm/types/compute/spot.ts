@@ -31,6 +31,9 @@ export function checkSpot(
     }
     return;
   }
+  if (body.scheduledEventsProfile?.terminateNotificationProfile?.enable === true) {
+    throw badRequest("Terminate notifications cannot be enabled on Spot instances.");
+  }
   const size = findSize(body.hardwareProfile?.vmSize ?? "")!;
   if (size.spot === false) {
     throw badRequest(

@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 
 import { VirtualMachine } from "../../../machines/machines";
+import { isInFlight } from "../../admission";
 import { AzureError, missingResource, OperationFailed, refuse } from "../../azure-error";
 import {
   account,
@@ -128,6 +130,7 @@ export const virtualMachine: ResourceType<MachineBody> = {
   },
 
   async run({ resource, old, ledger, machines }) {
+    if (old !== undefined) await untilExtensionsEnd(resource, ledger);
     const machine = machineOf(resource, ledger);
     if (old !== undefined && old.body.provisioningState !== "Failed") {
       const isResized = sizeOf(old.body) !== sizeOf(resource.body);
@@ -179,6 +182,12 @@ export const virtualMachine: ResourceType<MachineBody> = {
     }
   },
 };
+
+/** Its agent reports to Azure what it makes of an update when it is done with an extension (custom-script-extension-linux #141). */
+async function untilExtensionsEnd({ id }: Resource, view: View): Promise<void> {
+  const extensions = () => view.children(id, `${machineType}/extensions`);
+  while (extensions().some(isInFlight)) await pause(50);
+}
 
 const sizeOf = (body: MachineBody | undefined): string | undefined =>
   body?.hardwareProfile?.vmSize?.toLowerCase();

@@ -32,8 +32,9 @@ import {
   endTurn,
   hasOtherMaxPods,
   hasOtherVersion,
+  isDrained,
   restartPods,
-  uncordon,
+  undoDrain,
   unpublished,
   upgradeControlPlane,
   upgradeKubelet,
@@ -94,7 +95,12 @@ export class SimulatedBootstrap {
       await this.becomeMember(machine, payload, cluster, steps);
     }
     const isOutdated = isMember && machine.configuration !== payload.configuration;
-    if (isOutdated) await this.upgrade(machine, payload, steps);
+    if (isOutdated) {
+      await this.upgrade(machine, payload, steps).catch(async (error: unknown) => {
+        if (!machine.needsPeerCheck) await this.leaveUntouched(machine, payload);
+        throw error;
+      });
+    }
     if (isControlPlane) {
       await steps.step("control plane", () => this.awaitControlPlane(machine, payload));
     }
@@ -105,8 +111,8 @@ export class SimulatedBootstrap {
     if (machine.joined?.as === "joined" || (await this.isNetworkUp(machine))) {
       await steps.step("node", () => this.awaitNode(machine, awaitsReady));
     }
-    if (isOutdated) {
-      await steps.step("uncordon", () => uncordon(this.kubeletOf(machine), payload.machine));
+    if (await isDrained(this.kubeletOf(machine), payload.machine)) {
+      await steps.step("uncordon", () => undoDrain(this.kubeletOf(machine), payload.machine));
     }
     if (isControlPlane && machine.needsPeerCheck) {
       await steps.step("other control planes", () => this.awaitPeers(machine, awaitsReady));
@@ -171,6 +177,13 @@ export class SimulatedBootstrap {
         retryUntilHealthy(machine, this.limits.api, async () => cluster.unreadyAt(machine.vm)),
       );
     }
+  }
+
+  private async leaveUntouched(machine: SimulatedMachine, payload: Payload): Promise<void> {
+    const kubelet = this.kubeletOf(machine);
+    if (!(await isDrained(kubelet, payload.machine))) return;
+    await undoDrain(kubelet, payload.machine);
+    await endTurn(kubelet, payload);
   }
 
   /** @param cluster to join; without one, it is initialized */

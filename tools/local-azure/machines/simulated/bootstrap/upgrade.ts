@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import { type Payload, upgradeCordon } from "../../../../../components/machine/payload";
+import { drainMark, excluded } from "../../../../../components/cluster/drain";
+import type { Payload } from "../../../../../components/machine/payload";
 import { etcdOf } from "../../../../../components/versions";
 import { type Api, ApiError, type Body, mergePatch } from "../api";
 import type { SimulatedCluster } from "../cluster/simulated-cluster";
@@ -36,14 +37,11 @@ export function checkEtcd(etcd: string, { kubernetesVersion }: Payload): void {
 }
 
 /** Cordons a node and evicts its pods, with the kubelet's own certificate, as the script does. */
-export async function drain(
-  kubelet: Api,
-  { machine, kubernetesVersion, drainMinutes }: Payload,
-): Promise<void> {
+export async function drain(kubelet: Api, { machine, drainMinutes }: Payload): Promise<void> {
   const path = nodePath(machine);
   const node = await kubelet.get(path);
   if (node.spec.unschedulable !== true) {
-    const metadata = { annotations: { [upgradeCordon]: kubernetesVersion } };
+    const metadata = { annotations: { [drainMark]: "unschedulable" } };
     await kubelet.patch(path, { metadata, spec: { unschedulable: true } }, mergePatch);
   }
   let held: string[] = [];
@@ -52,7 +50,7 @@ export async function drain(
     if (pods.length === 0) return;
     held = await Promise.all(pods.map((pod) => evict(kubelet, pod)));
   }
-  await uncordon(kubelet, machine);
+  await undoDrain(kubelet, machine);
   throw new Error(
     `after ${drainMinutes} minutes pods are still on this machine, which was not touched and takes pods again: ` +
       `${held.join(";")}. Let them go, or give them longer (zoned:drainMinutes), and run \`pulumi up\` again`,
@@ -88,12 +86,19 @@ async function evict(kubelet: Api, { metadata }: Body): Promise<string> {
   }
 }
 
-/** Lets pods come again, where the cordon was the upgrade's. */
-export async function uncordon(kubelet: Api, machine: string): Promise<void> {
-  const node = await kubelet.get(nodePath(machine));
-  if (node.metadata.annotations?.[upgradeCordon] === undefined) return;
-  const metadata = { annotations: { [upgradeCordon]: null } };
-  await kubelet.patch(nodePath(machine), { metadata, spec: { unschedulable: null } }, mergePatch);
+export const isDrained = async (kubelet: Api, machine: string): Promise<boolean> =>
+  (await kubelet.get(nodePath(machine))).metadata.annotations?.[drainMark] !== undefined;
+
+/** Lets pods come to a node again, with the kubelet's own certificate. */
+export async function undoDrain(kubelet: Api, machine: string): Promise<void> {
+  const { metadata } = await kubelet.get(nodePath(machine));
+  const own: string[] = metadata.annotations?.[drainMark]?.split(" ") ?? [];
+  const labels = own.includes("excluded") ? { [excluded]: null } : {};
+  const change = {
+    metadata: { annotations: { [drainMark]: null }, labels },
+    ...(own.includes("unschedulable") && { spec: { unschedulable: null } }),
+  };
+  await kubelet.patch(nodePath(machine), change, mergePatch);
 }
 
 /**

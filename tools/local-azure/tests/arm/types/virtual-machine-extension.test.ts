@@ -100,6 +100,28 @@ it("decompresses a script", async () => {
   expect(machines.calls.at(-1)).toBe("run short on cp-1");
 });
 
+it("holds up each update of its machine, as the detachment of a disk, until it has ended", async () => {
+  const { arm, machines } = newArm();
+  await createResources(arm, "machine");
+  const ended: string[] = [];
+  let end: () => void = () => undefined;
+  machines.scriptResult = () =>
+    new Promise((resolve) => (end = () => resolve({ exitCode: 0, stdout: "", stderr: "" })));
+
+  const running = arm.put(id, body).then(() => ended.push("the script"));
+  while (!machines.calls.some((one) => one.startsWith("run")))
+    await new Promise((resolve) => setImmediate(resolve));
+  const [machineId, machine] = valid.machine;
+  const updating = arm.put(machineId, machine).then(() => ended.push("the update"));
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(ended).toEqual([]);
+  expect(arm.peek(machineId)).toMatchObject({ provisioningState: "Updating" });
+
+  end();
+  await Promise.all([running, updating]);
+  expect(ended).toEqual(["the script", "the update"]);
+});
+
 it("ends when its machine is deleted during the script", async () => {
   const { arm, machines } = newArm();
   await createResources(arm, "machine");

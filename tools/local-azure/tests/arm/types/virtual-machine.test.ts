@@ -113,6 +113,17 @@ itRefuses("machine", [
     ephemeral({ "hardwareProfile.vmSize": "Standard_D2ds_v5", priority: "Spot" }),
     "InvalidParameter: Eviction policy 'Deallocate' is not supported",
   ],
+  [
+    ephemeral({
+      "hardwareProfile.vmSize": "Standard_D2ds_v5",
+      [`${osDisk}.managedDisk.diskEncryptionSet`]: { id: compute("diskEncryptionSets/keys") },
+    }),
+    "InvalidParameter: .*with encryption at host only",
+  ],
+  [
+    { priority: "Spot", scheduledEventsProfile: endWith("PT5M") },
+    "BadRequest: Terminate notifications cannot be enabled on Spot instances",
+  ],
   // Which nobody has registered.
   [{ "securityProfile.encryptionAtHost": true }, "InvalidParameter: .*EncryptionAtHost"],
   [{ "securityProfile.encryptionAtHost": false }, "InvalidParameter: .*EncryptionAtHost"],
