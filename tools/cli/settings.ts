@@ -70,7 +70,8 @@ Set them with \`pulumi config set <name> <value>\`; entries of lists and objects
 reports all problems at once, each with the command that fixes it.
 
 A machine of an existing cluster is replaced, restarted or removed only while all control planes are healthy: control planes
-one at a time, workers of each pool as many at a time as its \`maxUnavailable\`, which is one by default.`;
+one at a time, workers of each pool as many at a time as its \`maxUnavailable\`, which is one by default. What would replace a
+single control plane is refused: go to three first.`;
 
 /** The whole of docs/settings.md. */
 export const settingsPage = (pulumiYaml: string): string =>
