@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
 import { asPlanned, LocalCloud, unchanged, fewAddOns } from "../../../tools/lab/local-cloud";
 
@@ -28,13 +30,25 @@ describe("other CAs for a living cluster", () => {
 
   it("come in three updates, each of which says what the next one does, and nothing follows", async () => {
     const trusted: number[] = [];
+    /** The controller manager publishes them, a moment after it has others. */
+    const trustedOnce = async (expected: number): Promise<number> => {
+      for (let tries = 30; ; tries -= 1) {
+        const [published] = await cloud.get<{ data: Record<string, string> }>(
+          "configmaps",
+          ...["--namespace", "kube-system", "--field-selector", "metadata.name=kube-root-ca.crt"],
+        );
+        const count = published!.data["ca.crt"]!.match(/BEGIN CERTIFICATE/g)!.length;
+        if (count === expected || tries === 0) return count;
+        await pause(1000);
+      }
+    };
     await cloud.stack.configure({ ...settings, caGeneration: 2 });
 
-    for (const says of [
-      /all machines and new pods trust CA 2.* Run pulumi up again/,
-      /every certificate signed by CA 2\. Run pulumi up again/,
-      /nobody trust CA 1 any more$/m,
-    ]) {
+    for (const [says, count] of [
+      [/all machines and new pods trust CA 2.* Run pulumi up again/, 2],
+      [/every certificate signed by CA 2\. Run pulumi up again/, 2],
+      [/nobody trust CA 1 any more$/m, 1],
+    ] as const) {
       const before = (await cloud.requests()).length;
       const run = asPlanned(await cloud.stack.up());
       cloud.renewKubeconfig();
@@ -43,11 +57,7 @@ describe("other CAs for a living cluster", () => {
       expect(changed((await cloud.requests()).slice(before))).toEqual(
         ["cp-1", "cp-2", "cp-3", "workers-1"].map((name) => `PUT ${name}/extensions/bootstrap`),
       );
-      const [published] = await cloud.get<{ data: Record<string, string> }>(
-        "configmaps",
-        ...["--namespace", "kube-system", "--field-selector", "metadata.name=kube-root-ca.crt"],
-      );
-      trusted.push(published!.data["ca.crt"]!.match(/BEGIN CERTIFICATE/g)!.length);
+      trusted.push(await trustedOnce(count));
       expect(await cloud.get("nodes")).toHaveLength(4);
     }
 
