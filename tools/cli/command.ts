@@ -54,9 +54,11 @@ export function perform(
 ): void {
   const signal = interruptible();
   const problems = shellProxyProblems().map(sentence);
-  const begun =
-    problems.length > 0 ? Promise.reject(new UserError(problems.join("\n"))) : work(signal);
-  begun.then(
+  const begun = async () => {
+    if (problems.length > 0) throw new UserError(problems.join("\n"));
+    return work(signal);
+  };
+  begun().then(
     (code) => (process.exitCode = code ?? 0),
     (thrown: unknown) => {
       const error = signal.aborted ? new Interrupted() : thrown;

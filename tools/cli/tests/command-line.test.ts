@@ -72,6 +72,19 @@ it("has the commands that npm has, and their files", () => {
     expect(existsSync(join(checkout, file))).toBe(true);
 });
 
+it("says what is wrong with options that do not go together, without a stack trace", () => {
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ["tools/cli/zoned.cjs", "start", "--scale", "0.5"],
+    { cwd: checkout, encoding: "utf8" },
+  );
+
+  expect([status, stderr.trim()]).toEqual([
+    1,
+    "zoned: --scale is of real machines: npm start -- --machines qemu --scale 0.75",
+  ]);
+});
+
 it("lists all commands where none is named", () => {
   const { status, stdout } = spawnSync(process.execPath, ["tools/cli/zoned.cjs"], {
     cwd: fresh,
