@@ -2,6 +2,7 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import { digest } from "../digest";
+import { dnsTagName } from "../settings/rules/names";
 import type { Settings } from "../settings/settings";
 import { egressName, groupName, kubeletIdentityName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
@@ -33,9 +34,6 @@ type Additions = Readonly<Record<string, AddedTo>>;
 
 /** Tags in which this program records what it did begin so; see `tag` in state.ts. */
 const ownTag = /^zoned-/i;
-
-/** Azure DNS keeps no tag of another name (azure-rest-api-specs #11748). */
-const dnsTagName = /^[A-Za-z_][\w.-]*$/;
 
 const isProperties = (value: unknown): value is Properties =>
   typeof value === "object" && value !== null && !Array.isArray(value);

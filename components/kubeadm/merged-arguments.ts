@@ -1,4 +1,4 @@
-import { entriesOf } from "../settings/rules/argument-types";
+import { entriesOf, pairOf } from "../settings/rules/argument-types";
 import type { Component } from "../settings/settings";
 
 /** Who signs the tokens of service accounts, as kubeadm has it for the domain cluster.local. */
@@ -32,7 +32,7 @@ const afterTheirs =
 export const withDefault =
   (name: string, value: string) =>
   (operators: string): readonly string[] => {
-    const isTheirs = entriesOf(operators).some((pair) => pair.split("=")[0]?.trim() === name);
+    const isTheirs = entriesOf(operators).some((pair) => pairOf(pair)[0] === name);
     return isTheirs ? [operators] : joined([`${name}=${value}`, ...entriesOf(operators)]);
   };
 

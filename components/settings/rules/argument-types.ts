@@ -12,6 +12,12 @@ const goInteger = /^(0[xX](_?[\da-fA-F])+|0[bB](_?[01])+|0[oO]?(_?[0-7])+|0|[1-9
 export const entriesOf = (list: string): string[] =>
   list.split(",").flatMap((entry) => (entry.trim() === "" ? [] : [entry.trim()]));
 
+/** An entry that is a name with a value, as in a=true. */
+export function pairOf(entry: string): readonly [name: string, value: string | undefined] {
+  const [name = "", value] = entry.split("=").map((part) => part.trim());
+  return [name, value];
+}
+
 /** A flag's number as Go reads it; NaN for anything else. */
 export const goNumber = (text: string): number => Number(integerOf(text) ?? (text || NaN));
 

@@ -1,6 +1,6 @@
 import { meant } from "../problem";
 import type { Component, Settings } from "../settings";
-import { entriesOf, goBoolean, goDuration, goNumber } from "./argument-types";
+import { entriesOf, goBoolean, goDuration, goNumber, pairOf } from "./argument-types";
 import { type KnownArguments, programs } from "./known-arguments";
 
 /** What a value is checked with. */
@@ -55,7 +55,7 @@ const fromZero = between(0, Infinity);
 /** Of every machine: a control plane's kubelet reserves no CPU else. */
 const reservesCpu = (extra: Given["extra"]): boolean =>
   extra["reserved-cpus"] !== undefined ||
-  entriesOf(extra["system-reserved"] ?? "").some((pair) => pair.split("=")[0]?.trim() === "cpu");
+  entriesOf(extra["system-reserved"] ?? "").some((pair) => pairOf(pair)[0] === "cpu");
 
 const notNegative: Check = (value) =>
   goDuration(value)! >= 0 ? undefined : "a duration that is not negative";
@@ -72,7 +72,7 @@ export function wrongGates(
   // Programs with versions to emulate say whose gate it is, and of those here all are kube's.
   const isOfAPart = flags["feature-gates"] === "colonSeparatedMultimapStringString";
   const gates = entriesOf(value).map((pair) => {
-    const [name = "", is] = pair.split("=").map((part) => part.trim());
+    const [name, is] = pairOf(pair);
     return [isOfAPart ? name.replace(/^kube:/, "") : name, is] as const;
   });
   const none = unknown(

@@ -1,7 +1,7 @@
 import { accountKey, hasIssuer, ownAccounts } from "../logins";
 import { Problem, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
-import { entriesOf, goBoolean } from "./argument-types";
+import { entriesOf, goBoolean, pairOf } from "./argument-types";
 import { exampleId, identityIdProblems } from "./ids-of-others";
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -140,8 +140,8 @@ const isSame = (one: Named, other: Named): boolean =>
 const offBy: Readonly<Record<string, (entry: string) => boolean>> = {
   "disable-admission-plugins": (plugin) => plugin === admission,
   "feature-gates": (pair) => {
-    const [gate, is = ""] = pair.split("=").map((part) => part.trim());
-    return gate?.replace(/^kube:/, "") === admission && goBoolean(is) === false;
+    const [gate, is = ""] = pairOf(pair);
+    return gate.replace(/^kube:/, "") === admission && goBoolean(is) === false;
   },
 };
 

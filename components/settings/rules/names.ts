@@ -134,11 +134,9 @@ export const nameProblems = (settings: Settings): Problem[] => [
  */
 const mostTags = 30;
 
-/**
- * Private DNS zones and their links take fewer, and none of other names (azure-rest-api-specs #11748, #13600).
- */
+/** Azure DNS keeps no tag of another name, and takes fewer (azure-rest-api-specs #11748, #13600). */
+export const dnsTagName = /^[A-Za-z_][\w.-]*$/;
 const mostTagsOfZone = 15;
-const zoneTag = /^[A-Za-z_][\w.-]*$/;
 
 const longestName = 512;
 const longestNameOfAccount = 128;
@@ -188,7 +186,7 @@ export function tagProblems(settings: Settings): Problem[] {
     expected: `at most ${mostTags}, since Azure takes 50 of a resource, and this program and others have some of their own`,
     fix: toRemove(entry("tags", names.at(-1)!)),
   };
-  const ofZone = names.filter((name) => zoneTag.test(name));
+  const ofZone = names.filter((name) => dnsTagName.test(name));
   // Of a group of others each resource says whose it is.
   const room = mostTagsOfZone - (settings.resourceGroup === "" ? 0 : 1);
   const makesZone = settings.apiAccess === "private" && settings.apiName === "";

@@ -1,5 +1,5 @@
 import type { Component } from "../settings";
-import { entriesOf, goBoolean, goNumber } from "./argument-types";
+import { entriesOf, goBoolean, goNumber, pairOf } from "./argument-types";
 
 /** Why the program cannot do with a value: what was expected, or undefined. */
 type Need = (value: string) => string | undefined;
@@ -227,20 +227,15 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       ["0.0.0.0", "::"].includes(value)
         ? undefined
         : "0.0.0.0, since API servers ask it from other machines, and its own machine at 127.0.0.1",
+    "enable-controller-attach-detach": not(false, "disks are attached by the controller manager"),
+    "enable-server": not(false, "logs and exec come by the kubelet's server"),
     "feature-gates": (value) => {
-      const gate = (name: string) =>
-        entriesOf(value)
-          .findLast((pair) => pair.split("=")[0]?.trim() === name)
-          ?.split("=")[1];
-      const isOff =
-        goBoolean(gate("GracefulNodeShutdown")?.trim() ?? gate("AllBeta")?.trim() ?? "true") ===
-        false;
-      return isOff
+      const gates = new Map(entriesOf(value).map(pairOf));
+      const is = gates.get("GracefulNodeShutdown") ?? gates.get("AllBeta") ?? "true";
+      return goBoolean(is) === false
         ? "GracefulNodeShutdown=true, by which machines end their pods before they go down"
         : undefined;
     },
-    "enable-controller-attach-detach": not(false, "disks are attached by the controller manager"),
-    "enable-server": not(false, "logs and exec come by the kubelet's server"),
     "node-labels": withoutOwnLabels,
     port: (value) =>
       goNumber(value) === 10_250

@@ -135,6 +135,22 @@ it("asks as Azure Resource Manager wants to be asked", async () => {
   expect(groupLocation).toBe("westeurope");
 });
 
+it("reads with which disk controller a machine was made, where Azure says", async () => {
+  const plain = machine("cp-1");
+  const storageProfile = { diskControllerType: "NVMe" };
+  const nvme = { ...machine("cp-2"), properties: { ...plain.properties, storageProfile } };
+
+  const { machines } = await ask({
+    [vms]: [list(plain, nvme)],
+    ...{ [stepOf("cp-1")]: noStep, [stepOf("cp-2")]: noStep },
+  });
+
+  expect([...machines.values()].map(({ diskController }) => diskController)).toEqual([
+    undefined,
+    "NVMe",
+  ]);
+});
+
 describe("in a resource group of its own", () => {
   const oneMachine = { [vms]: [list(machine("cp-1"))], [stepOf("cp-1")]: noStep };
 

@@ -203,6 +203,17 @@ describe("the change of service accounts' keys", () => {
     expect(plan(2, { remembered: inUse }).message).toBe(admits);
   });
 
+  it("admits them for longer where drains let an update take longer", () => {
+    const settings = settingsOf({
+      ...{ serviceAccountKeyGeneration: 2, controlPlaneCount: 5, drainMinutes: 60 },
+    });
+    const scene = { remembered: inUse, now: "2026-11-28T17:59:00.000Z" };
+
+    expect(
+      planServiceAccountKeys({ ...argsOf("serviceAccountKeys", scene), settings }).message,
+    ).toContain("until 2026-11-28T18:00:00.000Z");
+  });
+
   it.each<[string, ServiceAccountKeysArgs["legacyTokens"], RegExp]>([
     [
       "as long as Secrets have tokens of it, and names them",
