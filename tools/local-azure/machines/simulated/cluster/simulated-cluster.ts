@@ -365,6 +365,7 @@ export class SimulatedCluster {
         vmOf,
         kubeletOf,
         manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+        restartKwok: () => this.controlPlane.restartKwok(),
       }),
     );
     this.kubelets = result.catch(() => undefined);

@@ -157,11 +157,21 @@ export class ControlPlane {
     for (const component of electing) {
       this.startComponent(component);
     }
+    this.startKwok();
+  }
+
+  private startKwok(): void {
     fs.writeFileSync(this.stagesFile, kwokConfiguration(this.processImages));
     this.supervisor.start({
       name: "kwok",
       command: kwokCommand(this.binaries.kwok, this.adminKubeconfig, this.stagesFile),
     });
+  }
+
+  /** One that starts asks for the lease of every Node. */
+  async restartKwok(): Promise<void> {
+    await this.supervisor.stop("kwok");
+    this.startKwok();
   }
 
   /**

@@ -8,7 +8,15 @@ import {
   strategicPatch,
   unlessStatus,
 } from "../api";
-import { cniAnnotation, fakeNode, nodeWasMissed, shownAnnotation, wasMissed } from "./kwok";
+import {
+  cniAnnotation,
+  fakeNode,
+  heardAnnotation,
+  lacksLease,
+  nodeWasMissed,
+  shownAnnotation,
+  wasMissed,
+} from "./kwok";
 import { isUnhealthy, type Member } from "../cluster/members";
 import {
   isMirror,
@@ -31,6 +39,7 @@ interface Kubelets {
   readonly kubeletOf: (name: string) => Api | undefined;
   /** A component's manifest as it lies on this machine's disk. */
   readonly manifestOf: (component: Component, vm: VirtualMachine) => string;
+  readonly restartKwok: () => Promise<void>;
 }
 
 const [fake = ""] = Object.keys(fakeNode);
@@ -87,7 +96,7 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<Look> {
       due = (await stopHeartbeat(node, api)) || due;
       continue;
     }
-    due = (await resumeHeartbeat(node, api)) || due;
+    due = (await resumeHeartbeat(node, kubelets)) || due;
     const own = pods.filter(({ spec }) => spec.nodeName === name);
     for (const component of member ? components : []) {
       due = (await showStaticPod(kubelets, { component, own, node, member: member!, vm })) || due;
@@ -183,17 +192,27 @@ async function stopHeartbeat(node: Body, api: Api): Promise<boolean> {
   return true;
 }
 
-/** Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. */
-async function resumeHeartbeat(node: Body, api: Api): Promise<boolean> {
+/**
+ * Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. A KWOK that makes it
+ * no lease has lost it for good, and is started anew.
+ */
+async function resumeHeartbeat(node: Body, { api, restartKwok }: Kubelets): Promise<boolean> {
   const { name, annotations = {} } = node.metadata;
-  const isKwoks = fake in annotations && !(noHeartbeat in annotations);
-  if (isKwoks) {
-    const isDue = cniAnnotation in annotations && !isReady(node);
-    if (isDue && nodeWasMissed(node, new Date())) await showAgain(nodePath(name), api);
-    return isDue;
+  const now = new Date();
+  const giveToKwok = () => {
+    const marks = { ...fakeNode, [noHeartbeat]: null, [heardAnnotation]: now.toISOString() };
+    return api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
+  };
+  if (!(fake in annotations) || noHeartbeat in annotations) {
+    await api.delete(leasePath(name)).catch(unlessStatus(404));
+    await giveToKwok();
+    return true;
   }
-  await api.delete(leasePath(name)).catch(unlessStatus(404));
-  const marks = { ...fakeNode, [noHeartbeat]: null };
-  await api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
-  return true;
+  const isDue = cniAnnotation in annotations && !isReady(node);
+  if (isDue && nodeWasMissed(node, now)) await showAgain(nodePath(name), api);
+  if (isDue && lacksLease(node, await api.find(leasePath(name)), now)) {
+    await restartKwok();
+    await giveToKwok();
+  }
+  return isDue;
 }

@@ -25,6 +25,9 @@ const ready = {
 /** When a pod or a Node was shown to KWOK once more. */
 export const shownAnnotation = "zoned.local/shown";
 
+/** When a silent Node was given back to KWOK. */
+export const heardAnnotation = "zoned.local/heard";
+
 /** The conditions of a Node whose kubelet reports. */
 export const nodeConditions = (networkReady: boolean, since: string) => [
   ...[
@@ -220,8 +223,23 @@ export function wasMissed({ metadata, spec, status }: Body, now: Date): boolean 
 export const nodeWasMissed = ({ metadata }: Body, now: Date): boolean =>
   isLongAgo(metadata.annotations?.[shownAnnotation] ?? metadata.creationTimestamp, now);
 
-const isLongAgo = (since: string, now: Date): boolean =>
-  now.getTime() - Date.parse(since) > missedAfterMs;
+/** Three times as long as KWOK takes to ask for a lease again. */
+const leaseAfterMs = 15_000;
+
+/**
+ * Whether KWOK makes a Node no lease. Its queue (v0.8.0) holds a name twice where a Node was deleted
+ * and made again while its lease was being renewed; it then never comes past the older of the two.
+ */
+export const lacksLease = ({ metadata }: Body, lease: Body | undefined, now: Date): boolean =>
+  lease === undefined &&
+  isLongAgo(
+    metadata.annotations?.[heardAnnotation] ?? metadata.creationTimestamp,
+    now,
+    leaseAfterMs,
+  );
+
+const isLongAgo = (since: string, now: Date, ms = missedAfterMs): boolean =>
+  now.getTime() - Date.parse(since) > ms;
 
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.

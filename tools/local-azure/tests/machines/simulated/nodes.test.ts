@@ -8,6 +8,7 @@ import {
   providerId,
   reconcileCloudProvider,
 } from "../../../machines/simulated/nodes/cloud-provider";
+import { reconcileKubelets } from "../../../machines/simulated/nodes/kubelets";
 import { nodeWasMissed, wasMissed } from "../../../machines/simulated/nodes/kwok";
 import {
   controlPlaneMark,
@@ -279,6 +280,41 @@ it.each<[what: string, missed: boolean, metadata: Body]>([
 ])("KWOK has missed a Node that is there for %s: %s", (_, missed, metadata) => {
   expect(nodeWasMissed({ metadata }, now)).toBe(missed);
 });
+
+const givenBack = (seconds: number) => ({ "zoned.local/heard": created(seconds) });
+it.each<
+  [what: string, restarts: boolean, given: { annotations: object; lease?: object; ready?: true }]
+>([
+  ["has made a Node no lease for long", true, { annotations: givenBack(20) }],
+  ["was given a Node just now", false, { annotations: givenBack(10) }],
+  ["has lost a Node that is new to it", true, { annotations: {} }],
+  ["has made its lease", false, { annotations: givenBack(20), lease: {} }],
+  ["holds a Node that is Ready", false, { annotations: givenBack(20), ready: true }],
+])(
+  "a KWOK that %s is started anew: %s",
+  async (_, restarts, { annotations: more, lease, ready }) => {
+    const annotations = { "kwok.x-k8s.io/node": "fake", "zoned.local/cni": "ds", ...more };
+    const { status } = ready ? heard : unheard;
+    const node = { metadata: { name: vm.name, ...old, annotations }, status };
+    const asked: string[] = [];
+    const api = {
+      get: async (path: string) => ({ items: path.endsWith("/nodes") ? [node] : [] }),
+      find: async () => lease,
+      patch: async (_path: string, body: object) => asked.push(JSON.stringify(body)),
+    } as unknown as Api;
+
+    await reconcileKubelets({
+      ...{ api, members: [], kubeletOf: () => api, manifestOf: () => "" },
+      vmOf: () => vm,
+      restartKwok: async () => {
+        asked.push("restart");
+      },
+    });
+
+    expect(asked.includes("restart")).toBe(restarts);
+    expect(asked.some((one) => one.includes("zoned.local/heard"))).toBe(restarts);
+  },
+);
 
 const state = testFolder();
 
