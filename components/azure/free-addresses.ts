@@ -12,23 +12,29 @@ import { isOfThisStack } from "./stack-tag";
 /** Azure keeps the first four addresses of a subnet, and its last. */
 const first = 4n;
 
-/** The address of the first of a resource's configurations. */
-function addressIn(
+/** Where the first of a resource's configurations is. */
+interface Place {
+  readonly privateIPAddress?: string;
+  /** Undefined of a public one. */
+  readonly subnet?: { readonly id: string };
+}
+
+function placeIn(
   shown: Shown,
   [token, name]: readonly [token: string, name: string],
   property: string,
-): string | undefined {
+): Place | undefined {
   const [one] = (shown.get(shownAs(`azure-native:network:${token}`, name))?.properties?.[
     property
-  ] ?? []) as { properties?: { privateIPAddress?: string } }[];
-  return one?.properties?.privateIPAddress;
+  ] ?? []) as { properties?: Place }[];
+  return one?.properties;
 }
 
-export const addressOfInterface = (shown: Shown, machine: string): string | undefined =>
-  addressIn(shown, ["NetworkInterface", `${machine}-nic`], "ipConfigurations");
+export const placeOfInterface = (shown: Shown, machine: string): Place | undefined =>
+  placeIn(shown, ["NetworkInterface", `${machine}-nic`], "ipConfigurations");
 
-const addressOfBalancer = (shown: Shown, clusterName: string): string | undefined =>
-  addressIn(shown, ["LoadBalancer", apiBalancerName(clusterName)], "frontendIPConfigurations");
+export const placeOfBalancer = (shown: Shown, clusterName: string): Place | undefined =>
+  placeIn(shown, ["LoadBalancer", apiBalancerName(clusterName)], "frontendIPConfigurations");
 
 /** Where this stack's interfaces are, by the machine that each was made for, whether or not the outputs know it. */
 export function interfaceAddresses(
@@ -40,7 +46,7 @@ export function interfaceAddresses(
     .filter(([one, resource]) => one.startsWith(key) && (!resourceGroup || isOfThisStack(resource)))
     .flatMap(([, resource]) => {
       const [, name] = /^(.+)-nic$/.exec(resource.name) ?? [];
-      const address = name && addressOfInterface(shown, name);
+      const address = name && placeOfInterface(shown, name)?.privateIPAddress;
       return name && address ? [{ name, address }] : [];
     });
 }
@@ -93,11 +99,12 @@ export async function placed(
       apiAddress: isPrivate ? privateApiAddress(settings.networkCidr) : undefined,
     };
   }
-  const keptByApi = addressOfBalancer(shown, settings.clusterName) ?? before.apiAddress;
+  const keptByApi =
+    placeOfBalancer(shown, settings.clusterName)?.privateIPAddress ?? before.apiAddress;
   const kept = new Map(
     machines.flatMap(({ name }) => {
       const address =
-        addressOfInterface(shown, name) ??
+        placeOfInterface(shown, name)?.privateIPAddress ??
         before.machines.find((machine) => machine.name === name)?.address;
       return address === undefined ? [] : [[name, address]];
     }),

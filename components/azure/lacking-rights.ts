@@ -20,18 +20,24 @@ export interface Needy {
   readonly users: string;
 }
 
+/** How far a stack is. */
+interface Progress {
+  /** Whether its resource group is there, so that Azure can say what is assigned at it. */
+  readonly isGroupThere: boolean;
+  /** Whether it has resources: what may not be read was asked for before the first one. */
+  readonly isBegun: boolean;
+}
+
 /**
  * Which rights an existing identity lacks, with the commands that give them, as a text for whoever may
  * run these; undefined where it lacks none. Not a refusal: rights at the resource group can be given when
  * that is there, which is after the first update has begun, and what needs them tries again.
- *
- * @param isGroupThere whether Azure can say what is assigned at the cluster's resource group
  */
 export async function lackingRights(
   settings: Settings,
   { arm, subscriptionId }: AzureConnection,
   { id, principalId, needed, users }: Needy,
-  isGroupThere: boolean,
+  { isGroupThere, isBegun }: Progress,
 ): Promise<string | undefined> {
   const subscription = `/subscriptions/${subscriptionId}`;
   const group = groupId(settings, subscriptionId);
@@ -53,9 +59,12 @@ export async function lackingRights(
       ),
     ),
   );
-  const lacking = needed.filter((one) => lacks(one, given.get(one.scope)));
-  const unread = scopes.filter((scope) => given.get(scope) === undefined);
-  if (lacking.length === 0 || (unread.length > 0 && isGroupThere)) return undefined;
+  const isRead = (scope: string) => given.get(scope) !== undefined;
+  const lacking = needed.filter(
+    (one) => lacks(one, given.get(one.scope)) && (isRead(one.scope) || !isBegun),
+  );
+  if (lacking.length === 0) return undefined;
+  const unread = isBegun ? [] : scopes.filter((scope) => !isRead(scope));
   return [
     `The identity ${id} ${unread.length > 0 ? `may lack rights, which the login may not read at ${unread.join(", ")}` : "lacks rights"}. ` +
       `${users}. Have this run by who may assign roles:`,

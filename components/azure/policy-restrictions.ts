@@ -1,4 +1,5 @@
 import { entry, toSet } from "../settings/problem";
+import { dnsTagName } from "../settings/rules/names";
 import type { AzureConnection } from "./resource-manager";
 
 /** What is known of a resource before it is made, in the shape of Azure's REST API. */
@@ -254,6 +255,8 @@ const decided: readonly (readonly [property: RegExp, by: string])[] = [
   ],
 ];
 
+const ownName = `apiName to a name in DNS of your own (${toSet("apiName", "NAME")})`;
+
 /** The way on without it, by what is not allowed. */
 const without: readonly (readonly [type: RegExp, by: string])[] = [
   [
@@ -265,7 +268,7 @@ const without: readonly (readonly [type: RegExp, by: string])[] = [
     /\/(virtualNetworks|networkSecurityGroups|routeTables)$/i,
     `nodeSubnets to subnets that exist already (${toSet("nodeSubnets[0]", "ID")})`,
   ],
-  [/\/privateDnsZones$/i, `apiName to a name in DNS of your own (${toSet("apiName", "NAME")})`],
+  [/\/privateDnsZones$/i, ownName],
   [
     /\/userAssignedIdentities$/i,
     `identityId, and kubeletIdentityId where there are registries, to identities that exist already (${toSet("identityId", "ID")}; ${toSet("kubeletIdentityId", "ID")})`,
@@ -276,14 +279,29 @@ const without: readonly (readonly [type: RegExp, by: string])[] = [
   ],
 ];
 
-/** The settings that decide what was compared, each as the end of a sentence that begins with "Set". */
-export function settingsFor(comparisons: readonly Comparison[]): string[] {
+/**
+ * The settings that decide what was compared, each as the end of a sentence that begins with "Set".
+ *
+ * @param types what was refused, in Azure's or Pulumi's words
+ */
+export function settingsFor(
+  comparisons: readonly Comparison[],
+  types: readonly string[],
+): string[] {
+  const ofZones = types.filter((type) => /privatedns/i.test(type));
   const found = comparisons.flatMap((one): string[] => {
     const field = fieldOf(one);
     const tag = tagIn(field);
     if (tag !== undefined) {
       const setting = entry("tags", tag);
-      return [`${setting} to what it allows (${toSet(setting, "VALUE")})`];
+      return [
+        ...(dnsTagName.test(tag) || ofZones.length < types.length
+          ? [`${setting} to what it allows (${toSet(setting, "VALUE")})`]
+          : []),
+        ...(dnsTagName.test(tag) || ofZones.length === 0
+          ? []
+          : [`${ownName}, since Azure keeps no tag of that name on a private DNS zone`]),
+      ];
     }
     const type = field === "type" ? String(one.expressionValue) : "";
     return [

@@ -141,7 +141,7 @@ export function explainedPolicy(resource: string, errors: readonly string[]): st
   const policies = policiesIn(text);
   const looked = comparisonsIn(text);
   const reasons = /Reasons: '?(.+?)'?\.? See error details/s.exec(text)?.[1];
-  const settings = settingsFor(looked);
+  const settings = settingsFor(looked, [resource]);
   return [
     `${resource}: an Azure Policy does not allow it, and nothing of it was made or changed.`,
     ...(reasons === undefined ? [] : [`The policy says: ${reasons}`]),

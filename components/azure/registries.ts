@@ -112,7 +112,9 @@ export async function getRegistries(
             : []),
         ];
   const lacking = await Promise.all(
-    needy.map((one) => lackingRights(settings, connection, one, true)),
+    needy.map((one) =>
+      lackingRights(settings, connection, one, { isGroupThere: true, isBegun: true }),
+    ),
   );
   return {
     registries,

@@ -2,7 +2,7 @@ import * as compute from "@pulumi/azure-native/compute";
 import * as network from "@pulumi/azure-native/network";
 import * as pulumi from "@pulumi/pulumi";
 
-import type { ExistingNetwork } from "../azure/existing-network";
+import { type ExistingNetwork, keyOf } from "../azure/existing-network";
 import { imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/payload";
@@ -71,6 +71,13 @@ export class Builder extends pulumi.ComponentResource {
     const resourceGroupName = group.name;
     const child = { parent: this, deletedWith: group.own };
     const vmName = builderName(version);
+    const [subnet] = settings.nodeSubnets;
+    if (subnet !== undefined && !existingNetwork?.subnets.has(keyOf(subnet))) {
+      throw new pulumi.RunError(
+        `Azure has no subnet ${subnet}, or this login does not see it, and an image is made in the first of nodeSubnets. Have the login be given ` +
+          "Reader on its network, or correct the id (pulumi config set --path 'nodeSubnets[0]' ID)",
+      );
+    }
 
     // A way out of its own, and none in, whatever the cluster's is. In a group of others the
     // cluster's network is there too.

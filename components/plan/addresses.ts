@@ -1,3 +1,7 @@
+import { keyOf, subnetIdOf } from "../azure/existing-network";
+import { placeOfBalancer, placeOfInterface } from "../azure/free-addresses";
+import { networkNames } from "../azure/resource-names";
+import type { Shown } from "../azure/shown";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, zoneLabelOf } from "../settings/topology";
 
@@ -46,5 +50,45 @@ export function addressProblems(
     "machines keep their addresses as long as they exist, and addresses follow from the zones and from a pool's position in workerPools: " +
       `${moves.join("; ")}. Put zones and pools back as they were. For another name or other zones, add a pool at the end, and set the count ` +
       "of the one that it replaces to 0 (pulumi config set --path 'workerPools[0].count' 0)",
+  ];
+}
+
+/**
+ * Why interfaces and a private API's balancer cannot be in the subnets that the settings put them into. They keep
+ * their addresses, which another subnet does not have, and Azure moves none to another network. Also of
+ * what an update made that failed, of which the outputs know nothing. In a network of its own a cluster that is not there
+ * yet may move.
+ */
+export function subnetProblems(
+  machines: readonly Pick<MachinePlan, "name" | "zone">[],
+  shown: Shown,
+  settings: Pick<Settings, "apiAccess" | "clusterName" | "nodeSubnets" | "zones">,
+): string[] {
+  const { apiAccess, clusterName, nodeSubnets } = settings;
+  const own = `/virtualNetworks/${networkNames(clusterName).virtualNetwork}/subnets/`;
+  const places = [
+    ...machines.map(({ name, zone }) => ({
+      ...{ name, is: placeOfInterface(shown, name)?.subnet },
+      wanted: subnetIdOf(settings, zone),
+    })),
+    ...(apiAccess === "private"
+      ? [
+          {
+            ...{ name: "the API's balancer", is: placeOfBalancer(shown, clusterName)?.subnet },
+            wanted: nodeSubnets[0] ?? "",
+          },
+        ]
+      : []),
+  ];
+  const moves = places.flatMap(({ name, is, wanted }) => {
+    if (is === undefined) return [];
+    const isThere =
+      nodeSubnets.length === 0 ? keyOf(is.id).includes(keyOf(own)) : keyOf(is.id) === keyOf(wanted);
+    return isThere ? [] : [`${name} is in ${is.id}`];
+  });
+  if (moves.length === 0) return [];
+  return [
+    `interfaces and balancers keep their subnets, and nodeSubnets and zones have others for them: ${moves.join("; ")}. Put nodeSubnets and zones back as they ` +
+      "were, or, as long as there is no cluster, delete what is there (pulumi destroy) and begin anew (pulumi up)",
   ];
 }

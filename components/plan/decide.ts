@@ -3,6 +3,7 @@ import { hasBalancer, hasInterface, interfaceAddresses } from "../azure/free-add
 import { type Hardware, hardwareOf } from "../azure/hardware";
 import { imageWarnings, isOfGallery } from "../azure/image-offers";
 import { offerProblems } from "../azure/offers";
+import { shownAs } from "../azure/shown";
 import { isSameSize } from "../azure/size-offers";
 import { type ClusterSpec, configurationOf } from "../kubeadm/kubeadm";
 import {
@@ -12,7 +13,7 @@ import {
   replacementInputsOf,
 } from "../machine/generation";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
-import { addressProblems } from "./addresses";
+import { addressProblems, subnetProblems } from "./addresses";
 import { planCas } from "./certificate-authorities";
 import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
 import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
@@ -144,6 +145,9 @@ export function decide(observed: Observed): Decision {
     created: machines.filter(({ name }) => !hasInterface(azure.shown, name)),
     addresses: machines.map(({ address }) => address).concat(observed.apiAddress ?? []),
     hasBalancer: hasBalancer(azure.shown, settings.clusterName),
+    isLinked: azure.shown.has(
+      shownAs("azure-native:privatedns:VirtualNetworkLink", settings.clusterName),
+    ),
     areAddressesUnknown: observed.areAddressesUnknown,
     exists,
     subscriptionId,
@@ -197,6 +201,7 @@ export function decide(observed: Observed): Decision {
         exists ? previous.placed : undefined,
         settings,
       ),
+      ...subnetProblems(machines, azure.shown, settings),
       ...(keys.problem === undefined ? [] : [keys.problem]),
       ...network.letter,
     ],

@@ -1,4 +1,4 @@
-import { addressOfInterface } from "../azure/free-addresses";
+import { placeOfInterface } from "../azure/free-addresses";
 import { type AzureAnswer, type AzureState, isOff, type MachineState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { isMember, named } from "../cluster/cluster-health";
@@ -44,7 +44,7 @@ export async function unfinishedJoinProblems(args: JoinArgs): Promise<string[]> 
     if (by === undefined) throw new Error("no other control plane is Ready");
     const etcd = await getEtcdMembers(api, by.metadata.name);
     const joined = unknown.filter((name) => {
-      const address = addressOfInterface(azure.shown, name);
+      const address = placeOfInterface(azure.shown, name)?.privateIPAddress;
       return isJoining(name) || etcd.members.some((member) => isMember({ name, address }, member));
     });
     return joined.length === 0

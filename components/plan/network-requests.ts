@@ -5,6 +5,7 @@ import { withoutProxy } from "../settings/proxy";
 import { isPrivate, overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/azure-ids";
+import { machineMirror } from "../settings/sources";
 import type { MachinePlan } from "../settings/topology";
 import {
   type ExistingNetwork,
@@ -33,7 +34,7 @@ import {
   stoppedBy,
 } from "../azure/security-rules";
 import { addressesOf, isIn, type Span } from "../azure/spans";
-import { hostsOf, type NeededFlow, neededFlows } from "./ways";
+import { atAddresses, hostsOf, type NeededFlow, neededFlows } from "./ways";
 
 /** What is wrong with a network of others. */
 interface Request {
@@ -59,6 +60,8 @@ interface Asked {
   readonly hasArm: boolean;
   /** Whether a private API has its balancer. */
   readonly hasBalancer: boolean;
+  /** Whether the private DNS zone of its name is linked to the network. */
+  readonly isLinked: boolean;
   /** Whether there is a cluster already. */
   readonly exists: boolean;
   /** Whether the login may not ask which addresses are free. */
@@ -235,11 +238,11 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
     ...placeOf(settings, network),
     ...elsewhere,
     ...unreadableOf(network, asks),
-    ...rightsIn(settings, network, subnets),
+    ...rightsIn(settings, network, subnets, asks),
     ...overlaps(settings, network, asks),
     ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
-    ...waysOut(settings, subnets, network),
+    ...waysOut(settings, subnets, network, asks),
     ...waysWithin(subnets, network, asks),
     ...groupsOf(settings, subnets, network, asks),
   ];
@@ -288,13 +291,15 @@ const unreadableOf = (
 
 const readerOn = (id: string): string => `the role Reader on ${nameOf(id)} for who runs Pulumi`;
 
+/** Rights for what is still to be made: an owner may give them for that time alone. */
 function rightsIn(
   settings: Settings,
   { id, permissions }: ExistingNetwork,
   subnets: readonly ExistingSubnet[],
+  asks: Asked,
 ): Request[] {
   const may = (action: string) => isAllowed(permissions, action);
-  const isZoneMade = settings.apiAccess === "private" && settings.apiName === "";
+  const isLinkMade = settings.apiAccess === "private" && settings.apiName === "" && !asks.isLinked;
   const name = nameOf(id);
   const roleWith = (action: string, on = name) =>
     `a role with ${action} on ${on} for who runs Pulumi, such as Network Contributor`;
@@ -302,7 +307,9 @@ function rightsIn(
   const link = "Microsoft.Network/virtualNetworks/join/action";
   const closed = may(join)
     ? []
-    : subnets.filter((one) => !isAllowed(one.permissions, join)).map((one) => one.name);
+    : subnets
+        .filter((one) => isEntered(settings, one, asks) && !isAllowed(one.permissions, join))
+        .map((one) => one.name);
   return [
     ...(closed.length === 0
       ? []
@@ -312,34 +319,49 @@ function rightsIn(
             ask: roleWith(join, `the subnet${closed.length > 1 ? "s" : ""} ${listed(closed)}`),
           },
         ]),
-    ...(!isZoneMade || may(link)
+    ...(!isLinkMade || may(link)
       ? []
       : [
           {
             is: `the login may not link the private DNS zone of the API's name to ${name}`,
             ask: roleWith(link),
-            fix: "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
+            fix: asks.exists
+              ? undefined
+              : "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
           },
         ]),
   ];
 }
 
-/** A network may get another peering at any time, and a living cluster keeps its ranges. */
-function overlaps(
-  { podCidr, serviceCidr }: Settings,
-  { id, ranges }: ExistingNetwork,
-  { exists }: Asked,
-): Request[] {
+/**
+ * A network may get another peering at any time, and a living cluster keeps its ranges. Of what lies behind a hub a
+ * peering says nothing: servers of which an address is known are looked at one by one, since pods' ranges become routes
+ * on machines.
+ */
+function overlaps(settings: Settings, network: ExistingNetwork, { exists }: Asked): Request[] {
+  const { podCidr, serviceCidr, httpProxy, mirror } = settings;
+  const servers = [
+    ...network.dnsServers.map((host) => ({ host, what: "a DNS server of the network" })),
+    ...atAddresses([httpProxy?.https ?? "", httpProxy?.http ?? ""]).map(({ host }) => ({
+      ...{ host, what: "httpProxy" },
+    })),
+    ...atAddresses([machineMirror(mirror)]).map(({ host }) => ({ host, what: "mirror" })),
+  ].filter(({ host }) => isRange(host));
   return Object.entries({ podCidr, serviceCidr }).flatMap(([key, value]) => {
-    const other = ranges.find((range) => overlap(range, value));
-    if (other === undefined) return [];
-    return {
-      is: `${key} is ${value}, expected a range apart from ${other}, which the network ${nameOf(id)} has or is peered with`,
+    const other = network.ranges.find((range) => overlap(range, value));
+    const inside = servers.filter(({ host }) => isIn(addressesOf(host), addressesOf(value)));
+    return [
+      ...(other === undefined
+        ? []
+        : [`${other}, which the network ${nameOf(network.id)} has or is peered with`]),
+      ...inside.map(({ host, what }) => `${host}, ${what}`),
+    ].map((apart) => ({
+      is: `${key} is ${value}, expected a range apart from ${apart}`,
       fix: `pulumi config set ${key} RANGE`,
       warning: exists
-        ? "pods reach nothing of that range outside the cluster. A living cluster keeps its own: ask the owners of the network for another range there"
+        ? "the cluster reaches nothing there. A living cluster keeps its own range: ask the owners of the network for another one there"
         : undefined,
-    };
+    }));
   });
 }
 
@@ -376,6 +398,7 @@ function waysOut(
   { apiAccess, apiAccessCidrs, httpProxy }: Settings,
   subnets: readonly ExistingSubnet[],
   network: ExistingNetwork,
+  { exists }: Asked,
 ): Request[] {
   if (apiAccess === "private") {
     if (httpProxy !== undefined) return [];
@@ -410,7 +433,7 @@ function waysOut(
         `the route ${route.name} of the subnet ${name} leads ${prefixOf(route)} to ${route.properties.nextHopType}, by which answers to who asks the API ` +
         "at its public address would leave another way than the questions came",
       ask: `no route ${prefixOf(route)} on ${name} but to Internet`,
-      fix: "have no public API (pulumi config set apiAccess private)",
+      fix: exists ? undefined : "have no public API (pulumi config set apiAccess private)",
       warning: isCertain ? undefined : "clients there do not reach the API",
     })),
     ...(bare.length === 0
@@ -439,21 +462,36 @@ function waysWithin(
   });
 }
 
-/** The frontend of a private API is in the first subnet, and so are those of Services that name no other. */
-function roomIn(
+/** What is still to be made in a subnet. The frontend of a private API is in the first one. */
+function newIn(
   settings: Settings,
-  { id, name, free }: ExistingSubnet,
-  { created, hasBalancer, exists }: Asked,
-): Request[] {
+  { id }: Pick<ExistingSubnet, "id">,
+  { created, hasBalancer }: Asked,
+) {
   const { apiAccess, nodeSubnets } = settings;
-  const machines = created.filter(({ zone }) => keyOf(subnetIdOf(settings, zone)) === keyOf(id));
   const isFirst = keyOf(nodeSubnets[0]!) === keyOf(id);
-  const isApis = apiAccess === "private" && !hasBalancer && isFirst;
-  if (machines.length === 0 && !isApis) return [];
+  return {
+    isFirst,
+    machines: created.filter(({ zone }) => keyOf(subnetIdOf(settings, zone)) === keyOf(id)).length,
+    isApis: apiAccess === "private" && !hasBalancer && isFirst,
+  };
+}
+
+function isEntered(settings: Settings, subnet: ExistingSubnet, asks: Asked): boolean {
+  const { machines, isApis } = newIn(settings, subnet, asks);
+  return machines > 0 || isApis;
+}
+
+/** Services that name no subnet have their frontends in the first one. */
+function roomIn(settings: Settings, subnet: ExistingSubnet, asks: Asked): Request[] {
+  const { id, name, free } = subnet;
+  const { isFirst, machines, isApis } = newIn(settings, subnet, asks);
+  if (machines === 0 && !isApis) return [];
+  const isForServices = isFirst && !asks.exists && settings.cloudProvider;
   const counts = [
-    [machines.length, "for machines"],
+    [machines, "for machines"],
     [isApis ? 1 : 0, "for the API"],
-    [isFirst && !exists ? forBalancers : 0, "for internal balancers"],
+    [isForServices ? forBalancers : 0, "for internal balancers"],
   ] as const;
   const needed = counts.reduce((sum, [count]) => sum + count, 0);
   const parts = counts.filter(([count]) => count > 0).map(([count, use]) => `${count} ${use}`);

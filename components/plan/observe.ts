@@ -152,7 +152,7 @@ export async function observe(settings: Settings): Promise<Observed> {
     existing,
     getDiskEncryption(settings, connection),
     Promise.all([existing, found, network]).then(
-      ([{ identity }, { groupState }, one]) =>
+      ([{ identity }, { groupState, isBegun }, one]) =>
         identity &&
         lackingRights(
           settings,
@@ -163,7 +163,7 @@ export async function observe(settings: Settings): Promise<Observed> {
             users:
               "The cloud provider, the disk driver and etcd's snapshots need them, and try again until they have them",
           },
-          groupState !== undefined,
+          { isGroupThere: groupState !== undefined, isBegun },
         ),
     ),
     network,

@@ -1,5 +1,6 @@
 import { apiRecord, apiZone } from "../api-server";
 import { hasIssuer } from "../settings/logins";
+import { dnsTagName } from "../settings/rules/names";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/azure-ids";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
@@ -74,6 +75,10 @@ export function plannedResources(
   const idOf: IdOf = (type, name) => `${group}/providers/${type}/${name}`;
   const { clusterName, location } = settings;
   const tags = tagsOf(settings);
+  const tagsFor = (type: string) =>
+    type.startsWith(types.zone)
+      ? Object.fromEntries(Object.entries(tags).filter(([name]) => dnsTagName.test(name)))
+      : tags;
   const kinds: readonly Kind[] = [
     ...(settings.resourceGroup === ""
       ? [{ type: types.group, name: clusterName, tags: { ...tags, ...ownTag() } }]
@@ -89,7 +94,7 @@ export function plannedResources(
     content: {
       ...(parent === undefined && { location }),
       ...((parent === undefined || kind.location !== undefined) &&
-        Object.keys(tags).length > 0 && { tags }),
+        Object.keys(tagsFor(kind.type)).length > 0 && { tags: tagsFor(kind.type) }),
       ...kind,
     },
     apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],

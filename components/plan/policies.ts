@@ -72,7 +72,7 @@ function said(violations: readonly PolicyViolation[]): string {
   const types = new Set(violations.map(({ resource }) => resource.content.type));
   const { assignment, definition } = violations[0]!;
   const looked = shownComparisons(comparisons);
-  const settings = settingsFor(comparisons);
+  const settings = settingsFor(comparisons, [...types]);
   return (
     `${[...types].join(", ")}${looked.length > 0 ? `: it looks at ${looked.join("; ")}` : ""}. ` +
     (settings.length > 0 ? `Set ${settings.join(", or ")}; or have` : "Have") +

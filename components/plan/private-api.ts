@@ -1,6 +1,7 @@
 import { apiPort } from "../api-server";
 import { NoAnswer, withApi } from "../cluster/kubernetes-api";
 import type { ExistingNetwork } from "../azure/existing-network";
+import { azuresAddress } from "../azure/security-rules";
 import { withoutLogin } from "../settings/proxy";
 import type { Settings } from "../settings/settings";
 import { isRehearsed, proxyTo } from "../settings/shell-proxy";
@@ -49,11 +50,12 @@ export async function privateApiWarnings(args: PrivateApiArgs): Promise<string[]
 /** The private DNS zone is known to Azure's DNS alone, and there to the network that it is linked to. */
 function ownDnsWarnings(apiName: string, network: PrivateApiArgs["network"]): string[] {
   const { id, dnsServers = [] } = network ?? {};
-  if (dnsServers.length === 0) return [];
+  const own = dnsServers.filter((server) => server !== azuresAddress);
+  if (own.length === 0) return [];
   const [, ...zone] = apiName.split(".");
   return [
-    `the network ${id} has DNS servers of its own (${dnsServers.join(", ")}), which have to know ${apiName} before machines join: have them forward ` +
-      `${zone.join(".")} to 168.63.129.16 from a network that this zone is linked to, or keep the name in DNS of your own (pulumi config set apiName NAME)`,
+    `the network ${id} has DNS servers of its own (${own.join(", ")}), which have to know ${apiName} before machines join: have them forward ` +
+      `${zone.join(".")} to ${azuresAddress} from a network that this zone is linked to, or keep the name in DNS of your own (pulumi config set apiName NAME)`,
   ];
 }
 

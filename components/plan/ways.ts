@@ -128,7 +128,7 @@ interface Server {
 }
 
 /** Of servers that have a name, nobody knows the address here. */
-function atAddresses(urls: readonly string[]): Server[] {
+export function atAddresses(urls: readonly string[]): Server[] {
   const servers = urls
     .filter((url) => URL.canParse(url))
     .map((url) => new URL(url))

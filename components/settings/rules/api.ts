@@ -46,10 +46,10 @@ function proxyProblems({ apiProxy }: Settings): Problem[] {
 
 /**
  * A connection from the internet comes in by the balancer, and its answer would leave by the firewall
- * that the routes lead to, which has never seen it begin.
+ * that the routes lead to, which has never seen it begin. In subnets of others their routes are looked at.
  */
-const egressProblems = ({ apiAccess, egress }: Settings): Problem[] =>
-  apiAccess === "public" && egress === "none"
+const egressProblems = ({ apiAccess, egress, nodeSubnets }: Settings): Problem[] =>
+  apiAccess === "public" && egress === "none" && nodeSubnets.length === 0
     ? [
         {
           key: "egress",

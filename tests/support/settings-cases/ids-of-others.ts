@@ -117,6 +117,7 @@ export const nodeSubnetCases: Cases = {
   ],
   accepted: [
     ["one subnet for all zones", { nodeSubnets: [subnet("nodes")] }],
+    ["egress left to their network", { nodeSubnets: [subnet("nodes")], egress: "none" }],
     ["a private API there", { nodeSubnets: [subnet("nodes")], apiAccess: "private" }],
     ["a small networkCidr, unused", { nodeSubnets: [subnet("nodes")], networkCidr: "10.9.0.0/25" }],
     ["no networkCidr", { nodeSubnets: [subnet("nodes")], networkCidr: "" }],

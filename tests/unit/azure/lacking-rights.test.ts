@@ -17,11 +17,13 @@ async function saidOf(
   {
     settings = {},
     isGroupThere = true,
+    isBegun = isGroupThere,
     mayRead = true,
     network,
   }: {
     readonly settings?: Partial<typeof validSettings>;
     readonly isGroupThere?: boolean;
+    readonly isBegun?: boolean;
     readonly mayRead?: boolean;
     readonly network?: ExistingNetwork;
   } = {},
@@ -44,7 +46,7 @@ async function saidOf(
   const all = { ...validSettings, identityId, ...settings };
   const needed = neededRights(all, account.subscriptionId, network);
   const needy = { id: identityId, principalId, needed, users: "Some do" };
-  return await lackingRights(all, connection, needy, isGroupThere);
+  return await lackingRights(all, connection, needy, { isGroupThere, isBegun });
 }
 
 interface Role {
@@ -142,9 +144,10 @@ it("wants rights of networks and zones for the cloud provider alone", async () =
 
 it.each([
   { goes: "its whole list before the first update", isGroupThere: false, roles: 4 },
+  { goes: "the same in a group of others", isGroupThere: true, isBegun: false, roles: 4 },
   { goes: "nothing later", isGroupThere: true, roles: 0 },
-])("gives a login that may not read what is assigned $goes", async ({ isGroupThere, roles }) => {
-  const text = await saidOf([], { isGroupThere, mayRead: false });
+])("gives a login that may not read what is assigned $goes", async ({ roles, ...stack }) => {
+  const text = await saidOf([], { ...stack, mayRead: false });
 
   expect(rolesIn(text)).toHaveLength(roles);
 });

@@ -97,6 +97,14 @@ describe("the machine that an image is made of", () => {
   const pool = validSettings.workerPools[0]!;
   const arm = "Standard_D2ps_v6";
 
+  it("is in no network of its own where Azure does not show the given subnet", async () => {
+    const nodeSubnets = ["/networks/spoke/subnets/nodes"];
+
+    await expect(machineWith({ nodeSubnets })).rejects.toThrow(
+      /Azure has no subnet \/networks\/spoke\/subnets\/nodes/,
+    );
+  });
+
   it("has the size of the control planes, or where they are Arm that of the first pool that is not", async () => {
     const { hardwareProfile } = await machineWith({});
     const workerPools = [

@@ -571,7 +571,7 @@ describe("a living cluster in a network of others", () => {
       remembered: { ...remembered, settings: { ...fixed, podCidr } },
     });
 
-    expect(warn.mock.calls.join("\n")).toContain("pods reach nothing of that range");
+    expect(warn.mock.calls.join("\n")).toContain("the cluster reaches nothing there");
   });
 
   it("needs no address for what has one, also where a machine is made anew", async () => {

@@ -81,7 +81,7 @@ const addresses = ["10.1.1.254", "10.1.2.126"];
 
 const none = {
   ...{ network: undefined, created, addresses, hasArm: false },
-  ...{ hasBalancer: false, exists: false, subscriptionId },
+  ...{ hasBalancer: false, isLinked: false, exists: false, subscriptionId },
 };
 
 const problemsOf = (change: Partial<ExistingNetwork> = {}, of: Partial<Settings> = {}) =>
@@ -345,6 +345,11 @@ describe("a private API", () => {
     ]);
     expect(problemsOf(machinesOnly, { ...theirs, apiName: "api.zoned.example" })).toEqual([]);
     expect(problemsOf(machinesOnly, { identityId: "/an/identity" })).toEqual([]);
+    const asked = { ...none, exists: true, network: { ...network, ...machinesOnly } };
+    const problems = (isLinked: boolean) =>
+      networkProblems({ ...settings, ...theirs }, { ...asked, isLinked }).problems;
+    expect(problems(true)).toEqual([]);
+    expect(problems(false)).toEqual([expect.not.stringContaining("apiName")]);
   });
 });
 
@@ -640,6 +645,7 @@ it("keeps addresses for internal balancers in a new cluster's first subnet alone
     expect.stringMatching(/subnet b has 1 free addresses, and this change needs 2 for machines:/),
   ]);
   expect(free(1, 2, true)).toEqual([]);
+  expect(withSubnet({ free: 1 }, { cloudProvider: false })).toEqual([]);
   expect(free(0, 1, true)).toHaveLength(2);
 });
 
@@ -733,6 +739,29 @@ it("wants pods and Services apart from the network, and from those it is peered 
   ]);
 });
 
+it.each<[string, Partial<ExistingNetwork>, Partial<Settings>, RegExp]>([
+  [
+    "a DNS server",
+    { dnsServers: ["10.1.9.9", "10.244.1.10"] },
+    {},
+    /^podCidr is .* apart from 10\.244\.1\.10, a DNS server of the network: pulumi config set podCidr RANGE/,
+  ],
+  [
+    "a proxy",
+    {},
+    {
+      httpProxy: {
+        ...{ http: "http://10.97.0.5:3128", https: "http://proxy.example:3128", ca: "" },
+        noProxy: ["10.1.0.0/16"],
+      },
+    },
+    /^serviceCidr is .* apart from 10\.97\.0\.5, httpProxy:/,
+  ],
+  ["a mirror", {}, { mirror: "http://10.244.3.1:8080" }, /^podCidr .*10\.244\.3\.1, mirror:/],
+])("wants pods and Services apart from %s behind a hub", (_, change, of, says) => {
+  expect(problemsOf(change, of).filter((one) => says.test(one))).toHaveLength(1);
+});
+
 it("warns of a peering that a living cluster's pods overlap with, where machines are made, and stops no update", () => {
   const ranges = [...network.ranges, "10.244.128.0/20"];
   const living = { ...none, exists: true, network: { ...network, ranges } };
@@ -741,7 +770,7 @@ it("warns of a peering that a living cluster's pods overlap with, where machines
     ...{ problems: [], letter: [] },
     warnings: [
       expect.stringMatching(
-        /^podCidr is .* apart from 10\.244\.128\.0\/20, .*: pods reach nothing of that range/,
+        /^podCidr is .* apart from 10\.244\.128\.0\/20, .*: the cluster reaches nothing there/,
       ),
     ],
   });
@@ -907,6 +936,11 @@ it("asks for the rights that the login lacks in the network", () => {
       /may not put machines into a and b: .*subnets\/join\/action on the subnets a and b/,
     ),
   ]);
+  const asked = { ...none, exists: true, network: { ...network, ...reader } };
+  const problems = (machines: typeof created) =>
+    networkProblems(settings, { ...asked, created: machines }).problems;
+  expect(problems([])).toEqual([]);
+  expect(problems([{ zone: "2" }])).toEqual([expect.stringMatching(/put machines into b: /)]);
 });
 
 it("has everything that is wrong at once, and each of its asks once in the text", () => {

@@ -43,7 +43,7 @@ describe.each<[string, Values]>([
     { ...isPrivate, apiName: "api.zoned.example", cni: "none" },
   ],
 ])("of a stack with %s", (_, change) => {
-  const values = { tags: { costCenter: "4711" }, ...change };
+  const values = { tags: { costCenter: "4711", "Cost Center": "4711" }, ...change };
   let requests: Update["requests"];
   let planned: ReturnType<typeof plannedResources>;
   beforeAll(async () => {

@@ -98,6 +98,23 @@ it.each([
   expect(problem).toContain(`(pulumi config set ${command})`);
 });
 
+it.each([
+  ["costCenter", "Microsoft.Network/privateDnsZones", /Set tags\.costCenter to what it allows/],
+  ["Cost Center", "Microsoft.Compute/disks", /Set tags\["Cost Center"\] to what it allows/],
+  ["Cost Center", "Microsoft.Network/privateDnsZones", /Set apiName to a name in DNS of your own/],
+  [
+    "Cost Center",
+    "Microsoft.Network/privateDnsZones/virtualNetworkLinks",
+    /Set apiName to a name in DNS of your own/,
+  ],
+])("names what gives the tag %s to %s, or does without that", (tag, type, way) => {
+  const isTag = { path: `tags[${tag}]`, targetValue: false };
+
+  const [problem] = policyProblems({ violations: [violation(type, [isTag])] });
+
+  expect(problem).toMatch(way);
+});
+
 it("leaves an exemption alone where no setting decides it", () => {
   const forwards = { path: "properties.enableIPForwarding", expressionValue: true };
 

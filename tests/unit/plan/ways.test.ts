@@ -1,8 +1,8 @@
 import type { ExistingNetwork } from "../../../components/azure/existing-network";
 import { interfaceAddresses } from "../../../components/azure/free-addresses";
-import { shownAs } from "../../../components/azure/shown";
+import { type Shown, shownAs, type ShownResource } from "../../../components/azure/shown";
 import { stackName } from "../../../components/azure/stack-tag";
-import { addressProblems } from "../../../components/plan/addresses";
+import { addressProblems, subnetProblems } from "../../../components/plan/addresses";
 import { ownRoutesWarnings } from "../../../components/plan/ways";
 import { privateApiWarnings } from "../../../components/plan/private-api";
 import { Settings } from "../../../components/settings/settings";
@@ -236,6 +236,7 @@ describe("private api", () => {
   it.each([
     ["has DNS servers of its own", ["10.0.0.4"], "", 1],
     ["has Azure's DNS", [], "", 0],
+    ["names Azure's DNS", ["168.63.129.16"], "", 0],
     ["has DNS servers that keep the name", ["10.0.0.4"], "api.zoned.example", 0],
   ])(
     "says of a network that %s who has to know the private zone",
@@ -317,6 +318,12 @@ describe("private api", () => {
   });
 });
 
+const inSubnet = (id: string) => [{ properties: { subnet: { id }, privateIPAddress: "10.1.1.4" } }];
+const shownIn = (token: string, name: string, properties: object): [string, ShownResource] => [
+  shownAs(`azure-native:network:${token}`, name),
+  { name, properties: { ...properties } },
+];
+
 describe("addresses", () => {
   const two = [
     { ...pool, name: "one", count: 2 },
@@ -369,6 +376,38 @@ describe("addresses", () => {
     expect(addressProblems([machine!], elsewhere, [where], settings)).toEqual([]);
     expect(addressProblems([machine!], elsewhere, undefined, settings)).toEqual([]);
     expect(addressProblems([machine!], elsewhere, [], settings).join()).toMatch(/would move from/);
+  });
+
+  const network = "/subscriptions/s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks";
+  const [a, b] = ["a", "b"].map((name) => `${network}/spoke/subnets/${name}`) as [string, string];
+  it.each<[what: string, change: Partial<Settings>, is: string, moves: boolean]>([
+    ["stays", { nodeSubnets: [a] }, a.toUpperCase(), false],
+    ["would get another one", { nodeSubnets: [b] }, a, true],
+    ["would get that of another zone", { zones: ["2", "1", "3"], nodeSubnets: [a, b, b] }, a, true],
+    ["would get one of the cluster's own", {}, a, true],
+    ["stays in the cluster's own network", {}, `${network}/zoned-test-vnet/subnets/nodes-2`, false],
+    [
+      "would leave the cluster's own network",
+      { nodeSubnets: [a] },
+      `${network}/zoned-test-vnet/subnets/nodes-1`,
+      true,
+    ],
+  ])("moves nothing that Azure has out of its subnet: one that %s", (_, change, is, moves) => {
+    const all: Settings = { ...settings, apiAccess: "private", ...change };
+    const [machine] = machinesOf(settings);
+    const [balancer] = all.nodeSubnets;
+    const shown: Shown = new Map([
+      shownIn("NetworkInterface", `${machine!.name}-nic`, { ipConfigurations: inSubnet(is) }),
+      ...(balancer === undefined
+        ? []
+        : [shownIn("LoadBalancer", "zoned-test-api", { frontendIPConfigurations: inSubnet(b) })]),
+    ]);
+
+    const problem = subnetProblems([machine!], shown, all).join();
+
+    expect(problem.includes(`${machine!.name} is in ${is}`)).toBe(moves);
+    expect(problem.includes(`the API's balancer is in ${b}`)).toBe(balancer === a);
+    expect(subnetProblems([machine!], new Map(), all)).toEqual([]);
   });
 
   it("moves no machine whose address stays to another zone, as in subnets of others", () => {
