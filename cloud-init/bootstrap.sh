@@ -29,7 +29,7 @@ admin=$root/etc/kubernetes/admin.conf
 
 # What the payload says; its first step fills these in.
 machine='' role='' initial_control_plane='' api_name='' api_port='' api_address='' version='' address='' awaits_ready='' is_api_private=''
-configuration='' cluster='' drain_minutes='' restored_from='' max_pods='' is_ephemeral=''
+configuration='' cluster='' drain_minutes='' restored_from='' max_pods='' room='' is_ephemeral=''
 modules=()
 tasks=()
 
@@ -124,7 +124,7 @@ elif is_outdated; then
   step "packages" 1800 3 upgrade_kubeadm
   has_version kubelet || ! has_task snapshots || step "snapshot" 1200 1 save_snapshot
   step "turn" $(($(patience) + 60)) 0 await_turn
-  if ! has_version kubelet || has_other_max_pods; then step "drain" $((drain_minutes * 60 + 1800)) 0 drain; fi
+  if ! has_version kubelet || has_other_room; then step "drain" $((drain_minutes * 60 + 1800)) 0 drain; fi
   step "kubeadm upgrade" 1800 1 upgrade_member
   step "kubelet" 900 2 upgrade_kubelet
   [[ $role == worker ]] || step "static pods" 900 0 await_static_pods

@@ -464,6 +464,12 @@ install_kubelet() {
 # crictl is for people: no package depends on it since 1.32.
 install_kubernetes() {
   local tools=()
+  # A kubelet does not start with what one with another policy or on another size has noted there, and without it gives
+  # containers their processors and memory anew.
+  write /etc/systemd/system/kubelet.service.d/zoned-state.conf <<'END'
+[Service]
+ExecStartPre=/usr/bin/rm -f /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+END
   apt-cache "${apt_options[@]}" show cri-tools >/dev/null 2>&1 && tools=(cri-tools)
   apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*" "${tools[@]}"
   hold kubelet kubeadm kubectl

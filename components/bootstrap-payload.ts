@@ -4,7 +4,12 @@ import type { CertificateAuthority, TokenKey } from "./certificates";
 import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
-import { clusterConfigurationOf, discoveryKubeconfig, kubeadmFiles } from "./kubeadm/kubeadm";
+import {
+  clusterConfigurationOf,
+  discoveryKubeconfig,
+  kubeadmFiles,
+  roomOf,
+} from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
 import { registryCredentialFiles, registryLogin } from "./kubeadm/registries";
 import { isAdding, isRewriting } from "./kubeadm/rotation";
@@ -63,6 +68,7 @@ export function payloadFor(
     tasks: tasksOf(machine, plan),
     drainMinutes: settings.drainMinutes,
     maxPods: maxPodsOf(machine, settings),
+    room: roomOf(settings, maxPodsOf(machine, settings)),
     nodeAddress: machine.address,
     modules: proxyModules(settings),
     awaitsReady: settings.cni !== "none",

@@ -91,13 +91,9 @@ held_pods() {
   done <<<"$pods" | paste --serial --delimiters ';'
 }
 
-# A kubelet that is to take fewer pods than it runs ends those that are too many when it starts, whatever their budgets
-# say; to take more it reserves more memory, and ends those that find none. kubeadm has written the flag that it has.
-has_other_max_pods() {
-  local now
-  now=$(sed --quiet 's/.*--max-pods=\([0-9]*\).*/\1/p' "$root/var/lib/kubelet/kubeadm-flags.env")
-  [[ ${now:-110} != "$max_pods" ]]
-} 2>/dev/null
+# A kubelet that has less room for pods than it runs ends those that do not fit when it starts, whatever their budgets
+# say; to take more of them it reserves more memory, and ends those that find none.
+has_other_room() { [[ -e $state/room && $(<"$state/room") != "$room" ]]; }
 
 # Seconds for which another machine may be waited for, or pods of this one: what follows needs half an hour of the
 # time that Azure gives the step.
@@ -109,7 +105,7 @@ patience() {
 
 # `pulumi up` has drained this machine before its step, and waited for its volumes: Azure changes nothing of a VM whose
 # extension runs, and a volume that is detached is such a change. What came since goes here, and all where nobody could
-# ask the API from there, or --target left the drain out; also where the kubelet is to take another number of pods.
+# ask the API from there, or --target left the drain out; also where the kubelet is to have another room for pods.
 drain() {
   local held until seconds own
   local way="empty it by hand, which may take longer (kubectl drain $machine --ignore-daemonsets --delete-emptydir-data, and kubectl uncordon after the update)"

@@ -74,6 +74,17 @@ node_is_well() {
 await_node() {
   local begun=$EPOCHSECONDS
   watch node_is_well
+  name_size || say "the label of this Node's size is as before"
+}
+
+# Azure's node manager names the size of a Node once, when it initializes it, and not after a resize (cloud-provider-azure
+# #331). A kubelet may name it too (NodeRestriction).
+name_size() {
+  local label=node.kubernetes.io/instance-type named size
+  named=$(ask_as_kubelet "$(node_path)" | jq --raw-output --arg of "$label" '.metadata.labels[$of] // ""') || return
+  [[ -n $named ]] || return 0
+  size=$(ask_metadata 'instance/compute/vmSize?api-version=2021-02-01&format=text') || return
+  [[ ${named,,} == "${size,,}" ]] || patch_node "{\"metadata\": {\"labels\": {\"$label\": \"$size\"}}}"
 }
 
 boot_id() { cat "$root/proc/sys/kernel/random/boot_id"; }
@@ -84,6 +95,7 @@ is_touched() {
 }
 
 settle() {
+  echo "$room" >"$state/room"
   echo "$configuration" >"$state/configuration"
   boot_id >"$state/boot.new"
   mv "$state/boot.new" "$state/boot"

@@ -149,8 +149,9 @@ exclude_step() {
   flock --nonblock 9
 }
 
-# When an event begins, in seconds since 1970. Of one that has begun Azure gives no time.
-not_before='(.NotBefore | if . == "" then now else strptime("%a, %d %b %Y %H:%M:%S GMT") | mktime end)'
+# When an event begins, in seconds since 1970. Of one that has begun Azure gives no time. Its documentation has both forms.
+not_before='(.NotBefore as $at | if $at == "" then now else
+  (try ($at | strptime("%a, %d %b %Y %H:%M:%S GMT")) catch ($at | strptime("%Y-%m-%dT%H:%M:%SZ"))) | mktime end)'
 
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
@@ -233,6 +234,9 @@ prepare() {
   [[ -z $stays ]] || ((left <= last)) || return 0
   [[ $phase != rests ]] || ((EPOCHSECONDS >= until || left <= last)) || return 0
   [[ $node != updating ]] || return 0
+  # Azure may wait for others on that host, for days. A worker has no pods then, and its turn has ended by itself; a control
+  # plane is a member of etcd.
+  [[ $phase != acknowledged || $role != worker ]] || return 0
   [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
   # It goes for good then.
   [[ $type != Terminate && $type != Preempt ]] || minutes=5

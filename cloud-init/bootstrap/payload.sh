@@ -22,7 +22,7 @@ if what in ("files", "settings"):
              "api_port": "apiPort", "api_address": "apiAddress", "version": "kubernetesVersion",
              "configuration": "configuration", "cluster": "clusterConfiguration",
              "drain_minutes": "drainMinutes", "address": "nodeAddress", "restored_from": "restoredFrom",
-             "max_pods": "maxPods"}
+             "max_pods": "maxPods", "room": "room"}
     with open(variables, "w") as file:
         for name, key in names.items():
             file.write(f"{name}={shlex.quote(str(payload.get(key, '')))}\n")

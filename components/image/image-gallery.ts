@@ -97,7 +97,12 @@ export class ImageGallery extends pulumi.ComponentResource {
         galleryName: gallery.name,
         galleryImageName: definition.name,
         galleryImageVersionName: version,
-        publishingProfile: { targetRegions: [{ name: location, regionalReplicaCount: 1 }] },
+        publishingProfile: {
+          // By default it is in one zone, and with that no zone could make machines.
+          targetRegions: [
+            { name: location, storageAccountType: "Standard_ZRS", regionalReplicaCount: 1 },
+          ],
+        },
         storageProfile: { source: { virtualMachineId: machine } },
         tags: { ...contentTags(settings), "zoned-made-of": madeOf },
       },

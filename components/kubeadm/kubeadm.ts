@@ -221,6 +221,40 @@ export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): str
     patchesOf(spec.settings, machine),
   ]);
 
+/** Arguments by which a kubelet decides which pods it takes, and which processors and memory they get. */
+const ofRoom = [
+  "cpu-manager-policy",
+  "cpu-manager-policy-options",
+  "enforce-node-allocatable",
+  "eviction-hard",
+  "kube-reserved",
+  "memory-manager-policy",
+  "pods-per-core",
+  "qos-reserved",
+  "reserved-cpus",
+  "reserved-memory",
+  "system-reserved",
+  "topology-manager-policy",
+  "topology-manager-policy-options",
+  "topology-manager-scope",
+];
+
+/**
+ * Hash over what decides which pods a kubelet takes. One that starts with another room ends those that do not fit,
+ * with a second's grace and whatever their budgets say. Of a patch of its configuration any change counts.
+ *
+ * @see HandlePodAdditions and rejectPod in pkg/kubelet
+ */
+export const roomOf = ({ kubeadm }: Pick<KubeadmSettings, "kubeadm">, maxPods: number): string => {
+  const flags = Object.entries(sorted(kubeadm.kubeletExtraArgs));
+  const patches = Object.entries(sorted(kubeadm.patches));
+  return digest([
+    maxPods,
+    flags.filter(([name]) => ofRoom.includes(name)),
+    patches.filter(([name]) => name.startsWith("kubeletconfiguration")),
+  ]);
+};
+
 /** The part of it that the whole cluster shares, as `kubeadm init phase upload-config` uploads it. */
 export const clusterConfigurationOf = (spec: ClusterSpec): string =>
   digest([clusterConfiguration(spec), kubeletConfiguration()]);

@@ -75,8 +75,10 @@ export interface Payload {
   /** How long pods may take to leave the machine before it is upgraded. */
   readonly drainMinutes: number;
   readonly nodeAddress: string;
-  /** Of the kubelet: another number drains a member. The step calculates a worker's kubeReserved by it. */
+  /** Of the kubelet. The step calculates a worker's kubeReserved by it. */
   readonly maxPods: number;
+  /** Hash over what decides which pods the kubelet takes; a member that has another one is drained. */
+  readonly room: string;
   /** Kernel modules that must be there, now and after every boot. */
   readonly modules: readonly string[];
   /**

@@ -20,6 +20,7 @@ export const controlPlane: Payload = {
   drainMinutes: 15,
   nodeAddress: "172.16.2.5",
   maxPods: 110,
+  room: "as before",
   modules: ["ip_vs", "ip_vs_wlc"],
   files: [
     { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },

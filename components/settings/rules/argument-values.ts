@@ -54,8 +54,10 @@ const fromZero = between(0, Infinity);
 
 /** Of every machine: a control plane's kubelet reserves no CPU else. */
 const reservesCpu = (extra: Given["extra"]): boolean =>
-  extra["reserved-cpus"] !== undefined ||
-  entriesOf(extra["system-reserved"] ?? "").some((pair) => pairOf(pair)[0] === "cpu");
+  extra["reserved-cpus"] !== undefined || reserves("cpu", extra["system-reserved"]);
+
+const reserves = (resource: string, value = ""): boolean =>
+  entriesOf(value).some((pair) => pairOf(pair)[0] === resource);
 
 const notNegative: Check = (value) =>
   goDuration(value)! >= 0 ? undefined : "a duration that is not negative";
@@ -379,6 +381,16 @@ const checks: Readonly<Record<Component, Readonly<Record<string, Check>>>> = {
         : "names with values, such as a:1",
     "max-open-files": fromZero,
     "max-pods": maxPods,
+    // It has to add up to all that is reserved, of which a worker calculates its own part (reservations.sh).
+    "memory-manager-policy": (value, { extra }) => {
+      if (value !== "Static") return undefined;
+      if (extra["reserved-memory"] === undefined) {
+        return "reserved-memory too: by NUMA node, what kube-reserved, system-reserved and eviction-hard keep, such as 0:memory=1Gi";
+      }
+      return reserves("memory", extra["kube-reserved"])
+        ? undefined
+        : "memory in kube-reserved too, since what workers reserve by themselves differs by their sizes, and reserved-memory is one for all";
+    },
     "minimum-image-ttl-duration": notNegative,
     "node-labels": nodeLabels,
     "node-status-max-images": between(-1, Infinity),

@@ -95,6 +95,7 @@ const needed: readonly [string, string, unknown, string][] = [
   ["kubelet", "cpu-cfs-quota-period", "2s", "from 1ms to 1s"],
   ["kubelet", "cpu-manager-policy", "static", "cpu in system-reserved too"],
   ["kubelet", "enforce-node-allocatable", "pods,kube-reserved", "kube-reserved-cgroup too"],
+  ["kubelet", "memory-manager-policy", "Static", "reserved-memory too"],
   ["kubelet", "node-labels", "topology.kubernetes.io/zone=1", "Azure's cloud provider set it"],
 ];
 

@@ -786,6 +786,9 @@ it.each([
   await runPart(healthy, "install_kubernetes");
 
   expect(healthy.callsOf("apt-get").join("\n")).toContain("kubectl=9.9.9-* cri-tools");
+  expect(healthy.read("/etc/systemd/system/kubelet.service.d/zoned-state.conf")).toMatch(
+    /^ExecStartPre=\S+ -f \/var\/lib\/kubelet\/cpu_manager_state \/var\/lib\/kubelet\/memory_manager_state$/m,
+  );
   expect(healthy.read("/etc/crictl.yaml")).toBe(`runtime-endpoint: ${socket}\n`);
 });
 

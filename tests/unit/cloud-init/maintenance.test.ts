@@ -227,6 +227,15 @@ describe("a machine that Azure is to redeploy", () => {
     expect([machine.approved, machine.isCordoned, machine.lines("evicted")]).toEqual(expected);
   });
 
+  it("knows both forms of a time that Azure's documentation has", async () => {
+    const NotBefore = new Date(begun + 900_000).toISOString().replace(/\.\d+/, "");
+    const machine = new Machine({ events: [eventOf("Redeploy", 900, { NotBefore })] });
+
+    expect((await machine.look()).code).toBe(0);
+
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
   it("does not approve while a budget holds a pod", async () => {
     const machine = new Machine({ events: [eventOf("Redeploy")], pods: [pod("web-1")] });
     machine.write("/budget", "");
@@ -296,6 +305,20 @@ describe("a machine that Azure is to redeploy", () => {
     await machine.look();
 
     expect([machine.approved, machine.isCordoned]).toEqual([approvedFor, true]);
+  });
+
+  it.each([
+    { does: "a worker leaves its turn to others", role: "worker" as const, hasTurn: false },
+    { does: "a control plane keeps its turn", role: "control-plane" as const, hasTurn: true },
+  ])("$does where Azure waits for days with what it has approved", async ({ role, hasTurn }) => {
+    const machine = new Machine({ role, events: [eventOf("Redeploy", 3 * 86_400)] });
+    await machine.look();
+    machine.set({ turns: {} });
+
+    await machine.look();
+
+    expect([machine.approved[0], machine.isCordoned]).toEqual([approvedFor[0], true]);
+    expect(name in machine.json("turns").data).toBe(hasTurn);
   });
 
   it("waits while another machine is down, and drains out of turn when its time comes, without a word to Azure", async () => {

@@ -68,6 +68,7 @@ const member = (as: "initialized" | "joined") => ({
   "/var/lib/zoned/joined": `${as}\n`,
   "/var/lib/zoned/boot": "boot 1\n",
   "/var/lib/zoned/configuration": "now\n",
+  "/var/lib/zoned/room": "as before\n",
   "/etc/kubernetes/kubelet.conf": "",
   "/etc/kubernetes/pki/ca.crt": "",
 });
@@ -489,7 +490,7 @@ const upgradedWorker = [
         situation: "a worker that is to take another number of pods",
         prepare: () => machines.clearFailures("demo-cp-2"),
         vm: worker,
-        script: () => configured(script(worker), { maxPods: 50 }),
+        script: () => configured(script(worker), { maxPods: 50, room: "other" }),
         world: { files: { ...member("joined"), ...cni } },
         steps: upgradedWorker,
         after: async () => {

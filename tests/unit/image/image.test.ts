@@ -97,6 +97,15 @@ describe("the machine that an image is made of", () => {
   const pool = validSettings.workerPools[0]!;
   const arm = "Standard_D2ps_v6";
 
+  it("becomes an image that every zone has", async () => {
+    const recorder = await resourcesWith({});
+
+    const [version] = await recorder.of("azure-native:compute:GalleryImageVersion");
+    expect(version!.inputs.publishingProfile.targetRegions).toEqual([
+      expect.objectContaining({ storageAccountType: "Standard_ZRS" }),
+    ]);
+  });
+
   it("is in no network of its own where Azure does not show the given subnet", async () => {
     const nodeSubnets = ["/networks/spoke/subnets/nodes"];
 

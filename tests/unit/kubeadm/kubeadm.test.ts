@@ -12,6 +12,7 @@ import {
   kubeadmFiles,
   KubeadmMachine,
   KubeadmSettings,
+  roomOf,
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
 import { minors } from "../../../components/versions";
@@ -289,6 +290,21 @@ it("tells a kubelet how many pods its machine takes where its pool says so, and 
 
   expect(flagsOf({ ...worker, maxPods: 30 })).toContainEqual({ name: "max-pods", value: "30" });
   expect(flagsOf(worker)).not.toContainEqual(expect.objectContaining({ name: "max-pods" }));
+});
+
+it.each<[string, boolean, Partial<KubeadmSettings["kubeadm"]>, number?]>([
+  ["another number of pods", true, {}, 30],
+  ["other reservations", true, { kubeletExtraArgs: { "system-reserved": "cpu=200m" } }],
+  ["processors of their own", true, { kubeletExtraArgs: { "cpu-manager-policy": "static" } }],
+  ["a patch of its configuration", true, { patches: { "kubeletconfiguration.json": "{}" } }],
+  ["another patch", false, { patches: { "etcd.json": "{}" } }],
+  ["more of its log", false, { kubeletExtraArgs: { v: "4" } }],
+])("has a kubelet with %s start with its pods gone: %s", (_, isOther, kubeadm, maxPods = 110) => {
+  const before = roomOf(validSettings, 110);
+
+  const after = roomOf({ kubeadm: { ...validSettings.kubeadm, ...kubeadm } }, maxPods);
+
+  expect(after !== before).toBe(isOther);
 });
 
 it("leaves nodes to the external cloud provider and gives each its own address", () => {

@@ -278,6 +278,7 @@ describe("payload", () => {
     drainMinutes: 15,
     nodeAddress: "172.16.1.4",
     maxPods: 110,
+    room: "as before",
     modules: ["ip_vs"],
     files: [
       {

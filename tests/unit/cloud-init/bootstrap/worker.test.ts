@@ -12,9 +12,33 @@ import {
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
 
+const ready = { type: "Ready", status: "True" };
+
 describe("a worker", () => {
   const workerIn = (world: Partial<World> = {}) => machineIn(world, worker);
   const reserved = "/etc/zoned/patches/kubeletconfiguration!reserved.json";
+
+  const size = "Standard_D4s_v5";
+  it.each([
+    { named: "Standard_D2s_v5", patches: 1 },
+    { named: size.toLowerCase(), patches: 0 },
+    { named: undefined, patches: 0 },
+  ])("whose Node's size is named $named has it named anew $patches times", async (row) => {
+    const machine = workerIn();
+    const labels = { "node.kubernetes.io/instance-type": row.named };
+    const node = JSON.stringify({ metadata: { labels }, status: { conditions: [ready] } });
+    machine.program(
+      "curl",
+      `case $* in *vmSize*) printf ${size}; exit ;; *PATCH*) ;; */api/v1/nodes/*) echo '${node}'; exit ;; esac\n${programs.curl}`,
+    );
+    machine.write("/etc/cni/net.d/10-it.conflist", "");
+
+    expect(await runStep(machine, "await_node")).toMatchObject({ code: 0, stderr: "" });
+
+    const patches = machine.callsOf("curl").filter((call) => call.includes("PATCH"));
+    expect(patches).toHaveLength(row.patches);
+    expect(patches.filter((call) => call.includes(size))).toEqual(patches);
+  });
 
   describe("whose predecessor has left its Node, and which is not Ready in time", () => {
     let machine: FakeMachine;

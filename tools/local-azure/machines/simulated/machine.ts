@@ -7,6 +7,7 @@ import {
   kubeletKeyPath,
   type PayloadFile,
 } from "../../../../components/kubeadm/payload-file";
+import type { Payload } from "../../../../components/machine/payload";
 import { writeWhole } from "../../../shared/files";
 import type { VirtualMachine } from "../machines";
 import type { ApiUser } from "./api";
@@ -28,7 +29,11 @@ interface MachineRecord {
   readonly hasBegunToJoin?: boolean;
   readonly needsPeerCheck?: boolean;
   readonly configuration?: string;
+  readonly room?: string;
 }
+
+/** What a run of its script configures a member with. */
+type Configured = Pick<Payload, "configuration" | "room">;
 
 const recordFile = "machine.json";
 
@@ -76,8 +81,8 @@ export class SimulatedMachine {
     this.save();
   }
 
-  join(joined: Joined, configuration: string): void {
-    this.record = { ...this.record, joined, configuration, hasBegunToJoin: false };
+  join(joined: Joined, { configuration, room }: Configured): void {
+    this.record = { ...this.record, joined, configuration, room, hasBegunToJoin: false };
     this.save();
   }
 
@@ -120,9 +125,14 @@ export class SimulatedMachine {
     return this.record.configuration;
   }
 
+  /** The room for pods that its kubelet has. */
+  get room(): string | undefined {
+    return this.record.room;
+  }
+
   /** A run of its script has succeeded. */
-  bootstrapped(configuration: string): void {
-    this.record = { ...this.record, configuration, needsPeerCheck: false };
+  bootstrapped({ configuration, room }: Configured): void {
+    this.record = { ...this.record, configuration, room, needsPeerCheck: false };
     this.save();
   }
 

@@ -38,7 +38,7 @@ export async function registerInitial(
   await noteSettings(cluster, payload);
   // A restored cluster has its pod network.
   const as = payload.restoredFrom === undefined ? "initialized" : "joined";
-  machine.join({ ...registered, as }, payload.configuration);
+  machine.join({ ...registered, as }, payload);
 }
 
 /** Makes a machine a member of a cluster whose API answers. */
@@ -79,7 +79,7 @@ export async function join(
       cluster.addMember(machine.vm);
     }
     machine.requirePeerCheck();
-    machine.join({ ...registered, as: "joined" }, payload.configuration);
+    machine.join({ ...registered, as: "joined" }, payload);
   };
   const admit = async () => {
     if (machine.hasBegunToJoin) steps.write("undoing a join that did not end well");

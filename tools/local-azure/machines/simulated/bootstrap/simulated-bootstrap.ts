@@ -9,6 +9,7 @@ import type { Binaries } from "../control-plane/control-plane";
 import { KubeadmCommand } from "../control-plane/kubeadm-command";
 import type { MachineRegistry } from "../machine-registry";
 import type { Joined, SimulatedMachine } from "../machine";
+import { sizeLabel } from "../nodes/cloud-provider";
 import { cniAnnotation } from "../nodes/kwok";
 import { isOf, isReady, nodePath, readyText } from "../nodes/node";
 import { join, registerInitial } from "./join";
@@ -30,7 +31,6 @@ import {
   checkEtcd,
   drain,
   endTurn,
-  hasOtherMaxPods,
   hasOtherVersion,
   isDrained,
   restartPods,
@@ -127,7 +127,7 @@ export class SimulatedBootstrap {
       await steps.step("encryption", () => this.registry.clusterOf(machine)!.rewriteSecrets());
     }
     await steps.step("secrets", async () => {
-      machine.bootstrapped(payload.configuration);
+      machine.bootstrapped(payload);
       await endTurn(this.kubeletOf(machine), payload);
       machine.forgetSecrets();
     });
@@ -154,7 +154,7 @@ export class SimulatedBootstrap {
       await steps.step("snapshot", () => this.registry.snapshotsOn(machine)?.save(cluster));
     }
     await steps.step("turn", () => awaitTurn(kubelet, payload, this.limits.peers));
-    if (isNext || hasOtherMaxPods(node, payload))
+    if (isNext || machine.room !== payload.room)
       await steps.step("drain", () => drain(kubelet, payload));
     await steps.step("kubeadm upgrade", async () => {
       machine.requirePeerCheck();
@@ -352,7 +352,18 @@ export class SimulatedBootstrap {
     if (keys !== undefined) await cluster.loadEncryptionKeys(keys);
   }
 
-  private awaitNode = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
+  private async awaitNode(machine: SimulatedMachine, awaitsReady: boolean): Promise<void> {
+    await this.untilReady(machine, awaitsReady);
+    const kubelet = this.kubeletOf(machine);
+    const path = nodePath(machine.joined?.node ?? "");
+    const { metadata } = await kubelet.get(path);
+    const { size } = machine.vm;
+    if (![undefined, size].includes(metadata.labels?.[sizeLabel])) {
+      await kubelet.patch(path, { metadata: { labels: { [sizeLabel]: size } } }, mergePatch);
+    }
+  }
+
+  private untilReady = (machine: SimulatedMachine, awaitsReady: boolean): Promise<void> =>
     retryUntilHealthy(machine, this.limits.ready, async () => {
       const name = machine.joined?.node ?? "";
       const node = await this.kubeletOf(machine).get(nodePath(name));

@@ -21,10 +21,6 @@ const pollMs = 500;
 export const hasOtherVersion = ({ status }: Body, { kubernetesVersion }: Payload): boolean =>
   status?.nodeInfo?.kubeletVersion !== `v${kubernetesVersion}`;
 
-/** Whether it takes another number of pods. */
-export const hasOtherMaxPods = ({ status }: Body, { maxPods }: Payload): boolean =>
-  status?.capacity?.pods !== `${maxPods}`;
-
 /** Fails where kubeadm would leave etcd as it is, since that is newer than its own. */
 export function checkEtcd(etcd: string, { kubernetesVersion }: Payload): void {
   const wanted = etcdOf(kubernetesVersion);

@@ -31,13 +31,15 @@ export const providerId = ({ subscriptionId, resourceGroup, name }: VirtualMachi
   `azure:///subscriptions/${subscriptionId}/resourceGroups/${resourceGroup.toLowerCase()}` +
   `/providers/Microsoft.Compute/virtualMachines/${name}`;
 
+export const sizeLabel = "node.kubernetes.io/instance-type";
+
 /** Labels that Azure's node manager gives a Node (v1.36.5: no beta ones). */
 export function cloudLabels({ location, zone, size }: VirtualMachine): Record<string, string> {
   const region = location.toLowerCase().replaceAll(" ", "");
   // Outside of zones the provider names the fault domain.
   const domain = zone === undefined ? "0" : `${region}-${zone}`;
   return {
-    "node.kubernetes.io/instance-type": size,
+    [sizeLabel]: size,
     "topology.kubernetes.io/region": region,
     "topology.kubernetes.io/zone": domain,
   };

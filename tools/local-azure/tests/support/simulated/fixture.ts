@@ -245,6 +245,7 @@ export function scriptOf(fixture: Fixture, vm: VirtualMachine, knobs: Knobs): st
     drainMinutes: 15,
     nodeAddress: vm.privateAddress,
     maxPods: Number(knobs.kubelet?.["max-pods"] ?? 110),
+    room: "as before",
     modules: [],
     files: knobs.token ? workerFiles(fixture, vm, knobs) : controlPlaneFiles(fixture, vm, knobs),
   };
