@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, promisify } from "node:util";
 
+import { isRecord } from "../../components/settings/read";
 import {
   argumentsOf,
   type KnownArguments,
@@ -61,8 +62,21 @@ function fold(found: Readonly<Record<string, KnownArguments>>): KnownRelease {
   return release;
 }
 
+type Values = Readonly<Record<string, unknown>>;
+
+/** The JSON merge patch by which `patched` makes one of the other; neither has a null. */
+export function patchOf(from: Values, to: Values): Values {
+  const names = Object.keys({ ...from, ...to }).sort();
+  const changes = names.flatMap((name) => {
+    const [before, after = null] = [from[name], to[name]];
+    if (isDeepStrictEqual(before, after)) return [];
+    return [[name, isRecord(before) && isRecord(after) ? patchOf(before, after) : after]];
+  });
+  return Object.fromEntries(changes);
+}
+
 /** JSON with a list a line. */
-const written = (release: KnownRelease): string =>
+const written = (release: object): string =>
   JSON.stringify(release, null, 2).replace(
     /\[\n([^]*?)\n *\]/g,
     (_, list: string) => `[${list.trim().replace(/,\n */g, ", ")}]`,
@@ -74,9 +88,15 @@ async function main(): Promise<void> {
   if (problem !== undefined) {
     throw new Error(`${problem}, expected Go and a module proxy: https://go.dev/dl`);
   }
-  for (const release of [current, previousMinor]) {
-    const name = `components/settings/rules/arguments/${minorOf(release.version)}.json`;
-    writeFileSync(join(checkout, name), written(fold(await ofRelease(release))));
+  const newest = fold(await ofRelease(current));
+  const before = fold(await ofRelease(previousMinor));
+  const files = {
+    [`${minorOf(current.version)}.json`]: newest,
+    [`${minorOf(previousMinor.version)}.patch.json`]: patchOf({ ...newest }, { ...before }),
+  };
+  for (const [file, content] of Object.entries(files)) {
+    const name = `components/settings/rules/arguments/${file}`;
+    writeFileSync(join(checkout, name), written(content));
     console.log(name);
   }
 }

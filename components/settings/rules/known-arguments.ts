@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { minorFor } from "../../versions";
+import { minorFor, minors } from "../../versions";
+import { isRecord } from "../read";
 import type { Component } from "../settings";
 
 /** What a program takes on its command line. */
@@ -42,8 +43,25 @@ export function argumentsOf(
   return { featureGates: Object.fromEntries(gates), dependencies, ...own };
 }
 
-const read = (minor: string): KnownRelease =>
-  JSON.parse(readFileSync(join(__dirname, "arguments", `${minor}.json`), "utf8"));
+/** A value after a JSON merge patch (RFC 7396): what is null in it is gone. */
+export function patched(value: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch;
+  const result = isRecord(value) ? { ...value } : {};
+  for (const [name, change] of Object.entries(patch)) {
+    if (change === null) delete result[name];
+    else result[name] = patched(result[name], change);
+  }
+  return result;
+}
+
+/** The newest minor stands whole, the one before it as a patch on that. */
+function read(minor: string): KnownRelease {
+  const parsed = (name: string): unknown =>
+    JSON.parse(readFileSync(join(__dirname, "arguments", name), "utf8"));
+  const newest = parsed(`${minors[0].minor}.json`);
+  const isNewest = minor === minors[0].minor;
+  return (isNewest ? newest : patched(newest, parsed(`${minor}.patch.json`))) as KnownRelease;
+}
 
 const byMinor = new Map<string, KnownRelease>();
 
