@@ -2,7 +2,7 @@ import { imageVersionOf } from "../azure/image-offers";
 import { stackName } from "../azure/stack-tag";
 import { digest } from "../digest";
 import { cloudInitText } from "../machine/payload";
-import { askBackend } from "../plan/backend";
+import { askBackend } from "../plan/engine";
 import type { Settings } from "../settings/settings";
 
 /** The image of a stack: which version it is, and what that has where it is made. */

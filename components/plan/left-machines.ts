@@ -6,7 +6,7 @@ import { getEtcdMembers } from "../cluster/etcd-member";
 import { isReady, KubernetesApi, KubernetesObject, withApi } from "../cluster/kubernetes-api";
 import { controlPlaneMark, isControlPlaneName, type MachinePlan } from "../settings/topology";
 import type { Settings } from "../settings/settings";
-import { askBackend } from "./backend";
+import { askBackend } from "./engine";
 import type { MachineChange } from "./machine-changes";
 import { drainMark } from "../cluster/drain";
 import { isHealthCheckSkipped } from "../settings/times";

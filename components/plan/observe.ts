@@ -32,14 +32,13 @@ import type { Settings } from "../settings/settings";
 import { machinesOf } from "../settings/topology";
 import { tokenIssuerOf } from "../token-issuer";
 import type { PlacedMachine } from "./addresses";
-import { askBackend } from "./backend";
+import { askBackend, refuse } from "./engine";
 import { fixedProblems } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./service-account-keys";
 import { markLeft } from "./left-machines";
 import type { PreviousOutputs } from "./machine-changes";
 import { plannedResources } from "./planned-resources";
 import { newKinds } from "./policies";
-import { refuse } from "./refuse";
 import { getLoginProblem } from "./federation";
 import { isOtherMinor } from "./upgrade";
 

@@ -24,7 +24,7 @@ import type { Initialization } from "./initialization";
 import { hasLeft, type PreviousOutputs } from "./machine-changes";
 import { observe, type Observed } from "./observe";
 import { privateApiWarnings } from "./private-api";
-import { refuse } from "./refuse";
+import { refuse } from "./engine";
 import { unfinishedJoinProblems } from "./left-machines";
 import { checkSnapshot } from "./wanted-snapshot";
 

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 
 import { containerOf, type KubernetesApi } from "../../components/cluster/kubernetes-api";
-import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/renewal";
+import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/timers";
 import { named } from "../../components/cluster/cluster-health";
 import { goDuration } from "../../components/settings/rules/argument-types";
 import { type Check, controlPlanesOf, type Expected, type Problem, problemIf } from "./check";

@@ -2,12 +2,18 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 
 import { RunError } from "@pulumi/pulumi/errors";
 
 import { Manifest, manifests } from "../../versions";
-import { download, reasonOf } from "./download";
 import type { Settings } from "../../settings/settings";
+import { fetch } from "../../settings/shell-proxy";
+
+/** What a slow mirror may take, and how often a stumbling one is asked. */
+const attempts = 3;
+const secondsPerAttempt = 15;
+const pauseMilliseconds = 500;
 
 export interface Sources {
   /** Folder or address that has the files below `manifests/`; empty for none. */
@@ -128,6 +134,46 @@ const onDisk = (file: string, what: string): Place => ({
 });
 
 const online = (url: string): Place => ({ where: url, read: () => download(url) });
+
+/** What an address holds. A server that stumbles is asked again, one that refuses is not. */
+export async function download(url: string): Promise<Buffer> {
+  for (let attempt = 1; ; attempt++) {
+    const last = attempt === attempts;
+    try {
+      const response = await fetch(url, { signal: AbortSignal.timeout(secondsPerAttempt * 1000) });
+      if (response.ok) {
+        return Buffer.from(await response.arrayBuffer());
+      }
+      const mayPass = response.status >= 500 || response.status === 429;
+      if (last || !mayPass) {
+        throw new Refusal(`HTTP ${response.status} ${response.statusText}`.trim());
+      }
+    } catch (error) {
+      if (last || error instanceof Refusal) {
+        throw error;
+      }
+    }
+    await pause(attempt * pauseMilliseconds);
+  }
+}
+
+/** An answer that asking again will not better. */
+class Refusal extends Error {}
+
+/**
+ * Why something could not be read, in a user's words: fetch itself only ever says that it failed,
+ * and why is in its cause.
+ */
+function reasonOf(error: unknown): string {
+  const { code, name, message, cause } = error as NodeJS.ErrnoException;
+  if (cause !== undefined) {
+    return reasonOf(cause);
+  }
+  if (name === "TimeoutError") {
+    return `no answer within ${secondsPerAttempt} seconds`;
+  }
+  return code === "ENOENT" ? "no such file" : message || code || String(error);
+}
 
 const cachePath = ({ sha256: name }: Manifest): string =>
   join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "zoned", "manifests", name);

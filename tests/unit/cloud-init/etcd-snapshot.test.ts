@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { snapshotFiles } from "../../../components/machine/timers";
 import { discoveryDocument, keysDocument, keysUrl } from "../../../components/token-issuer";
 import { account } from "../../../tools/local-azure/arm/resources/resource";
 import { TokenService } from "../../../tools/local-azure/entra";

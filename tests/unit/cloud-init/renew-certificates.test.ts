@@ -13,7 +13,7 @@ import {
   renewalFiles,
   renewedBelowDays,
   validUntil,
-} from "../../../components/machine/renewal";
+} from "../../../components/machine/timers";
 import { machinesOf } from "../../../components/settings/topology";
 import { checkout } from "../../../tools/shared/checkout";
 import { quickAlgorithm } from "../../support/api-server";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { snapshotFiles } from "../../../components/machine/timers";
 import { parsePayload, type Payload } from "../../../components/machine/payload";
 import { minors, versions } from "../../../components/versions";
 import type { Binaries } from "../../../tools/local-azure/machines/simulated/control-plane/control-plane";

@@ -41,7 +41,7 @@ const requests: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   async "a manifest"() {
     const { download } =
-      require("../../../components/add-ons/manifests/download") as typeof import("../../../components/add-ons/manifests/download");
+      require("../../../components/add-ons/manifests/manifests") as typeof import("../../../components/add-ons/manifests/manifests");
     return download(host);
   },
   async "a program"() {

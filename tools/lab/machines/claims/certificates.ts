@@ -1,6 +1,6 @@
 import { copyFileSync } from "node:fs";
 
-import { renewalFailed, validUntil } from "../../../../components/machine/renewal";
+import { renewalFailed, validUntil } from "../../../../components/machine/timers";
 import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";

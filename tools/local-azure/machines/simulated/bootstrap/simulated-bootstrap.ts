@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 
 import { parsePayload, type Payload } from "../../../../../components/machine/payload";
-import { validUntil } from "../../../../../components/machine/renewal";
+import { validUntil } from "../../../../../components/machine/timers";
 import type { VirtualMachine } from "../../machines";
 import { Api, ApiError, type Body, kubeconfigOf, mergePatch } from "../api";
 import { SimulatedCluster } from "../cluster/simulated-cluster";

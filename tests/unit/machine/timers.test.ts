@@ -2,9 +2,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { snapshotFiles } from "../../../components/machine/etcd-backups";
+import { renewalFiles, snapshotFiles } from "../../../components/machine/timers";
 import { parseContainer } from "../../../components/settings/azure-ids";
-import { renewalFiles } from "../../../components/machine/renewal";
 import { idIn, subscriptionId, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { installed } from "../../support/tools";
