@@ -1,7 +1,7 @@
 import type { Unwrap } from "@pulumi/pulumi";
 
 import type { CertificateAuthority, TokenKey } from "./certificates";
-import { areTaken, signingFile } from "./kubeadm/certificate-authorities";
+import { areTaken, isAdding, isRewriting, signingFile } from "./kubeadm/rotations";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
 import {
@@ -12,7 +12,6 @@ import {
 } from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
 import { registryCredentialFiles, registryLogin } from "./kubeadm/registries";
-import { isAdding, isRewriting } from "./kubeadm/rotation";
 import { firstBootFiles } from "./machine/custom-data";
 import { Payload, Task, unitFile } from "./machine/payload";
 import { renewalFiles, snapshotFiles } from "./machine/timers";

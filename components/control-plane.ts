@@ -9,7 +9,7 @@ import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity, type KubeletIdentity } from "./identity";
 import { encryptionTag } from "./kubeadm/encryption";
-import { tagOf } from "./kubeadm/rotation";
+import { tagOf } from "./kubeadm/rotations";
 import { bootstrapScript } from "./machine/payload";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";

@@ -9,7 +9,7 @@ import { serverOf } from "./api-server";
 import { loginKubeconfig } from "./kubeconfig";
 import { issuerOf } from "./settings/logins";
 import { tag } from "./azure/state";
-import { pastKeys } from "./plan/encryption-keys";
+import { pastKeys } from "./plan/rotations";
 import { fixedSettings } from "./plan/fixed-settings";
 import { previousOf, PreviousOutputs } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";

@@ -19,7 +19,7 @@ export interface BootstrapState {
   readonly configuration?: string;
   /** Which keys of Secrets the step was given; see encryption.ts. */
   readonly encryptionKeys?: string;
-  /** Which CAs it was given; see plan/certificate-authorities.ts. */
+  /** Which CAs it was given; see plan/rotations.ts. */
   readonly cas?: string;
   /** Which keys of service accounts it was given; see plan/service-account-keys.ts. */
   readonly serviceAccountKeys?: string;

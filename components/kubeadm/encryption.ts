@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { stringify } from "yaml";
 
 import type { PayloadFile } from "./payload-file";
-import { isRewriting, rotationTexts, type RotationState, tagOf } from "./rotation";
+import { isRewriting, rotationTexts, type RotationState, tagOf } from "./rotations";
 
 /**
  * What reads every snapshot of a cluster that had these keys of Secrets, and encrypts all Secrets as
@@ -19,9 +19,9 @@ export const restoredKeys = ({ keys, past }: RotationState): RotationState => ({
 export const encryptionTag = (keys: RotationState): string =>
   isRewriting(keys) ? `${tagOf(keys)} rewritten` : tagOf(keys);
 
-export const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
+const nameOf = (key: number): string => (key === 0 ? "Secrets in clear" : `key ${key}`);
 
-export const { stageText, heldText } = rotationTexts({
+export const encryptionTexts = rotationTexts({
   setting: "encryptionKeyGeneration",
   nameOf,
   adds: (key) => `makes every API server read ${nameOf(key)}`,

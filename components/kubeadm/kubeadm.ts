@@ -1,7 +1,14 @@
 import { stringify } from "yaml";
 
 import { apiServerSecurity, cipherSuites } from "./api-server-security";
-import { authoritiesVariable, signingFile } from "./certificate-authorities";
+import {
+  areFirst,
+  authoritiesVariable,
+  type RotationState,
+  type ServiceAccountKeys,
+  serviceAccountKeysVariable,
+  signingFile,
+} from "./rotations";
 import { coreDnsPatch } from "./core-dns";
 import { encryptionFlags, encryptionVolume, isOurs } from "./encryption";
 import { kubeProxyConfiguration } from "./kube-proxy";
@@ -19,8 +26,6 @@ import { isEveryCheck } from "../settings/rules/kubeadm";
 import type { Component, Settings } from "../settings/settings";
 import type { MachinePlan } from "../settings/topology";
 import { credentialProvider } from "./registries";
-import { areFirst, type RotationState } from "./rotation";
-import { type ServiceAccountKeys, serviceAccountKeysVariable } from "./service-account-keys";
 import { digest } from "../digest";
 import { keysUrl } from "../token-issuer";
 import { encryptionAlgorithm } from "../key-algorithm";

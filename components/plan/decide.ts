@@ -14,9 +14,8 @@ import {
 } from "../machine/generation";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems, subnetProblems } from "./addresses";
-import { planCas } from "./certificate-authorities";
+import { leavingControlPlanes, planCas, planEncryptionKeys } from "./rotations";
 import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
-import { leavingControlPlanes, planEncryptionKeys } from "./encryption-keys";
 import { type Federation, planFederation, planTokenIssuers } from "./federation";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";

@@ -1,5 +1,4 @@
-import type { RotationState } from "../kubeadm/rotation";
-import type { ServiceAccountKeys } from "../kubeadm/service-account-keys";
+import type { RotationState, ServiceAccountKeys } from "../kubeadm/rotations";
 import { AzureState, MachineState } from "../azure/state";
 import { FixedSettings } from "./fixed-settings";
 import { MachinePlan } from "../settings/topology";

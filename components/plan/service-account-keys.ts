@@ -1,16 +1,10 @@
 import type { AzureState } from "../azure/state";
 import { type KubernetesApi, withApi } from "../cluster/kubernetes-api";
-import { isRewriting } from "../kubeadm/rotation";
-import {
-  heldText,
-  nameOf,
-  type ServiceAccountKeys,
-  stageText,
-} from "../kubeadm/service-account-keys";
+import { accountKeyTexts, isRewriting, type ServiceAccountKeys } from "../kubeadm/rotations";
 import type { Settings } from "../settings/settings";
 import { isHealthCheckSkipped } from "../settings/times";
 import type { PreviousOutputs } from "./machine-changes";
-import { planRotation } from "./rotation";
+import { planRotation } from "./rotations";
 
 /**
  * A kubelet gives a pod another token when the one that it has is a day old, or sooner
@@ -56,7 +50,7 @@ export function planServiceAccountKeys(args: ServiceAccountKeysArgs): PlannedSer
     what: "serviceAccountKeys",
     now: current,
     wanted: settings.serviceAccountKeyGeneration,
-    texts: { heldText, stageText },
+    texts: accountKeyTexts,
     whyNot: () => undefined,
   });
   if (isRewriting(keys)) return { serviceAccountKeys: { signingSince: now, ...keys }, message };
@@ -76,7 +70,7 @@ function keptText(
     legacyTokens,
   }: Pick<ServiceAccountKeysArgs, "settings" | "now" | "legacyTokens">,
 ): string | undefined {
-  const names = keys.slice(1).map(nameOf).join(", ");
+  const names = keys.slice(1).map(accountKeyTexts.nameOf).join(", ");
   const until = Date.parse(signingSince ?? now) + hoursUntilRenewed(settings) * 3_600_000;
   if (Date.parse(now) < until) {
     return (

@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ApiBalancer } from "../../components/api-balancer";
 import type { Hardware } from "../../components/azure/hardware";
 import { apiName } from "../../components/api-server";
-import type { RotationState } from "../../components/kubeadm/rotation";
+import type { RotationState } from "../../components/kubeadm/rotations";
 import { Certificates } from "../../components/certificates";
 import { InitialControlPlane, JoiningControlPlanes } from "../../components/control-plane";
 import { Identity, type KubeletIdentity } from "../../components/identity";

@@ -1,5 +1,5 @@
 import type { ClusterSpec, KubeadmSettings } from "../../components/kubeadm/kubeadm";
-import { only } from "../../components/kubeadm/rotation";
+import { only } from "../../components/kubeadm/rotations";
 import { Settings, WorkerPool } from "../../components/settings/settings";
 import { MachinePlan } from "../../components/settings/topology";
 import { versions } from "../../components/versions";

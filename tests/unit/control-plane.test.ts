@@ -1,8 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { authoritiesVariable } from "../../components/kubeadm/certificate-authorities";
+import { authoritiesVariable, only } from "../../components/kubeadm/rotations";
 import { encryptionFile } from "../../components/kubeadm/encryption";
-import { only } from "../../components/kubeadm/rotation";
 import {
   awaitedBy,
   buildMachines,

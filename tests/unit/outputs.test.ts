@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Member } from "../../components/control-plane";
 import { outputsOf } from "../../components/outputs";
 import { PreviousOutputs } from "../../components/plan/machine-changes";
-import { only } from "../../components/kubeadm/rotation";
+import { only } from "../../components/kubeadm/rotations";
 import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
 import type { Settings } from "../../components/settings/settings";

@@ -1,4 +1,4 @@
-import type { RotationState } from "../../components/kubeadm/rotation";
+import type { RotationState } from "../../components/kubeadm/rotations";
 
 /** What a stack's outputs say that its cluster has. */
 export interface Expected {

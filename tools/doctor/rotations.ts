@@ -1,7 +1,10 @@
-import { nameOf as nameOfAuthority } from "../../components/kubeadm/certificate-authorities";
-import { nameOf as nameOfKey } from "../../components/kubeadm/encryption";
-import { nameOf as nameOfAccountsKey } from "../../components/kubeadm/service-account-keys";
-import { isRewriting, type RotationState } from "../../components/kubeadm/rotation";
+import { encryptionTexts } from "../../components/kubeadm/encryption";
+import {
+  accountKeyTexts,
+  caTexts,
+  isRewriting,
+  type RotationState,
+} from "../../components/kubeadm/rotations";
 import { type Check, type Expected, problemIf } from "./check";
 
 /** What is said of one that is changed stage by stage: of the first of its keys, and of the others. */
@@ -18,7 +21,7 @@ interface Words {
 
 const authorities: Words = {
   name: "certificate authorities",
-  nameOf: nameOfAuthority,
+  nameOf: caTexts.nameOf,
   whose: "their",
   well: (first) => `${first} signs, and no other is trusted`,
   before: (first, rest) => `${first} still signs, and ${rest} is trusted as well`,
@@ -28,7 +31,7 @@ const authorities: Words = {
 
 const encryption: Words = {
   name: "key of Secrets",
-  nameOf: nameOfKey,
+  nameOf: encryptionTexts.nameOf,
   whose: "its",
   well: (first) => `${first} encrypts all of them`,
   before: (first, rest) => `${first} is still in use, and the API servers read ${rest} as well`,
@@ -38,7 +41,7 @@ const encryption: Words = {
 
 const accounts: Words = {
   name: "key of service accounts",
-  nameOf: nameOfAccountsKey,
+  nameOf: accountKeyTexts.nameOf,
   whose: "its",
   well: (first) => `${first} signs tokens, and those of no other are admitted`,
   before: (first, rest) => `${first} still signs, and tokens of ${rest} are admitted as well`,

@@ -10,7 +10,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { MetricsServer } from "../../../components/add-ons/metrics-server";
 import { Certificates } from "../../../components/certificates";
-import { only } from "../../../components/kubeadm/rotation";
+import { only } from "../../../components/kubeadm/rotations";
 import {
   certRequest,
   filledInCertificates,

@@ -6,8 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
-import { signingFile } from "../../../components/kubeadm/certificate-authorities";
-import { nextKeys, only } from "../../../components/kubeadm/rotation";
+import { nextKeys, only, signingFile } from "../../../components/kubeadm/rotations";
 import { Api, ApiUser, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
 import {
   apiIsReady,

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { stringify } from "yaml";
 
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
-import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotation";
+import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotations";
 import {
   Api,
   ApiError,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { renderKubeconfig } from "../../../components/kubeconfig";
-import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
+import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotations";
 import { getLegacyTokens } from "../../../components/plan/service-account-keys";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";

@@ -1,22 +1,32 @@
 import { parse, parseAllDocuments } from "yaml";
 
-import * as authorities from "../../../components/kubeadm/certificate-authorities";
-import * as encryption from "../../../components/kubeadm/encryption";
+import {
+  encryptionFile,
+  encryptionFlags,
+  encryptionTag,
+  encryptionTexts,
+  encryptionVolume,
+  restoredKeys,
+} from "../../../components/kubeadm/encryption";
 import {
   clusterConfigurationOf,
   configurationOf,
   kubeadmFiles,
 } from "../../../components/kubeadm/kubeadm";
 import {
+  accountKeyTexts,
   areFirst,
+  authoritiesVariable,
+  caTexts,
   isRewriting,
   keysOfTag,
   nextKeys,
   only,
   type RotationState,
+  type RotationTexts,
+  serviceAccountKeysVariable,
   tagOf,
-} from "../../../components/kubeadm/rotation";
-import * as accounts from "../../../components/kubeadm/service-account-keys";
+} from "../../../components/kubeadm/rotations";
 import { machinesOf } from "../../../components/settings/topology";
 import { specOf, validSettings } from "../../support/sample";
 
@@ -45,7 +55,7 @@ const stages = [nextKeys(only(1), 2), nextKeys(nextKeys(only(1), 2), 2), only(2,
 
 interface Kind {
   readonly what: keyof Rotated;
-  readonly stageText: typeof encryption.stageText;
+  readonly stageText: RotationTexts["stageText"];
   /** What an update of each stage does. */
   readonly adds: string;
   readonly uses: string;
@@ -57,7 +67,7 @@ interface Kind {
 const kinds: readonly Kind[] = [
   {
     what: "encryptionKeys",
-    stageText: encryption.stageText,
+    stageText: encryptionTexts.stageText,
     adds: "makes every API server read key 2",
     uses: "encrypts all Secrets with key 2, old ones too",
     drops: "takes key 1 from the API servers",
@@ -66,7 +76,7 @@ const kinds: readonly Kind[] = [
   },
   {
     what: "cas",
-    stageText: authorities.stageText,
+    stageText: caTexts.stageText,
     adds: "has all machines and new pods trust CA 2; get the kubeconfig anew after that, and restart your pods that ask the API",
     uses: "has every certificate signed by CA 2",
     drops: "has nobody trust CA 1 any more",
@@ -75,7 +85,7 @@ const kinds: readonly Kind[] = [
   },
   {
     what: "serviceAccountKeys",
-    stageText: accounts.stageText,
+    stageText: accountKeyTexts.stageText,
     adds: "has every API server admit tokens of service account key 2; publish /openid/v1/jwks anew after that where others verify tokens (the update itself does so for workloadIdentities)",
     uses: "has every token signed by service account key 2",
     drops: "has no API server admit tokens of service account key 1 any more",
@@ -110,10 +120,10 @@ describe.each(kinds)("the change of $what", (kind) => {
 });
 
 describe.each([
-  { what: "cas" as const, variable: authorities.authoritiesVariable, pods: [0, 1, 2, 3] },
+  { what: "cas" as const, variable: authoritiesVariable, pods: [0, 1, 2, 3] },
   {
     what: "serviceAccountKeys" as const,
-    variable: accounts.serviceAccountKeysVariable,
+    variable: serviceAccountKeysVariable,
     pods: [0, 1],
   },
 ])("each stage of $what", ({ what, variable, pods }) => {
@@ -156,7 +166,7 @@ const ups = (begin: RotationState, wanted: number) => {
   let now = begin;
   for (;;) {
     const next = nextKeys(now, wanted);
-    const says = encryption.stageText(now, next, wanted);
+    const says = encryptionTexts.stageText(now, next, wanted);
     if (says === undefined) return { all, last: next, now };
     all.push({ keys: next.keys.join(" "), rewrites: isRewriting(next), says });
     now = next;
@@ -194,21 +204,21 @@ it("gives up a key that is only known yet, where the one before is wanted again"
 it("reads what a snapshot from any time has, and encrypts it anew, where a key went before", () => {
   const twice = ups(ups(only(0), 1).last, 2).last;
 
-  expect(encryption.restoredKeys(only(1))).toEqual(only(1));
-  expect(encryption.restoredKeys(twice)).toEqual({
+  expect(restoredKeys(only(1))).toEqual(only(1));
+  expect(restoredKeys(twice)).toEqual({
     keys: [2, 0, 1],
     rewritten: true,
     past: [0, 1],
   });
-  expect(isRewriting(encryption.restoredKeys(twice))).toBe(true);
-  expect(nextKeys(encryption.restoredKeys(twice), 2)).toEqual(twice);
+  expect(isRewriting(restoredKeys(twice))).toBe(true);
+  expect(nextKeys(restoredKeys(twice), 2)).toEqual(twice);
 });
 
 it("says why an update keeps what there is, and nothing where that is what is wanted", () => {
-  expect(encryption.heldText(only(1), 2, "it is so")).toBe(
+  expect(encryptionTexts.heldText(only(1), 2, "it is so")).toBe(
     "encryptionKeyGeneration is 2, and it is so, so that this update keeps key 1. Run pulumi up again when it has ended: it goes on to key 2",
   );
-  expect(encryption.heldText(only(2), 2, "it is so")).toBeUndefined();
+  expect(encryptionTexts.heldText(only(2), 2, "it is so")).toBeUndefined();
 });
 
 /**
@@ -251,7 +261,7 @@ it("leaves no API server without a key that another one has written with, wherev
 });
 
 it("gives the API server a key of 32 bytes for each number, the first one to write with, and none in clear", () => {
-  const { path, mode, content } = encryption.encryptionFile("from the state", keysOfTag("2 1 0"));
+  const { path, mode, content } = encryptionFile("from the state", keysOfTag("2 1 0"));
   const [{ resources, providers }] = parse(content).resources;
 
   expect(resources).toEqual(["secrets"]);
@@ -268,14 +278,13 @@ it("gives the API server a key of 32 bytes for each number, the first one to wri
   expect(keys[0].secret).not.toBe(keys[1].secret);
   expect(content).not.toContain("from the state");
   expect(mode).toBe("0600");
-  expect(path).toBe(encryption.encryptionFlags["encryption-provider-config"]);
-  expect(path.startsWith(`${encryption.encryptionVolume.mountPath}/`)).toBe(true);
+  expect(path).toBe(encryptionFlags["encryption-provider-config"]);
+  expect(path.startsWith(`${encryptionVolume.mountPath}/`)).toBe(true);
 });
 
 it("derives the same keys in every release, so that a restored cluster can be read, and others from another secret", () => {
   const of = (secret: string) =>
-    parse(encryption.encryptionFile(secret, only(1)).content).resources[0].providers[0].secretbox
-      .keys;
+    parse(encryptionFile(secret, only(1)).content).resources[0].providers[0].secretbox.keys;
   const key = "Z4Xe/u21jfHGhhYsnbJEOYc5C/RmBV+9R1jkUgH4TLQ=";
 
   expect(of("from the state")).toEqual([{ name: "key1", secret: key }]);
@@ -285,6 +294,5 @@ it("derives the same keys in every release, so that a restored cluster can be re
 it("reads what it writes into a tag", () => {
   const keys = { keys: [2, 0], rewritten: true, past: [] };
 
-  for (const tag of [tagOf(keys), encryption.encryptionTag(keys)])
-    expect(keysOfTag(tag)).toEqual(keys);
+  for (const tag of [tagOf(keys), encryptionTag(keys)]) expect(keysOfTag(tag)).toEqual(keys);
 });

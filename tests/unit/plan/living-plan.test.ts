@@ -1,6 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
-import { only } from "../../../components/kubeadm/rotation";
+import { only } from "../../../components/kubeadm/rotations";
 import { generationOf } from "../../../components/machine/generation";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
 import * as manifests from "../../../components/add-ons/manifests/manifests";

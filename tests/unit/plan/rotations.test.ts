@@ -1,8 +1,16 @@
 import type { MachineState } from "../../../components/azure/state";
-import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
-import type { ServiceAccountKeys } from "../../../components/kubeadm/service-account-keys";
-import { type CasArgs, planCas } from "../../../components/plan/certificate-authorities";
-import { type KeysArgs, planEncryptionKeys } from "../../../components/plan/encryption-keys";
+import {
+  nextKeys,
+  only,
+  type RotationState,
+  type ServiceAccountKeys,
+} from "../../../components/kubeadm/rotations";
+import {
+  type CasArgs,
+  type KeysArgs,
+  planCas,
+  planEncryptionKeys,
+} from "../../../components/plan/rotations";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import {
   planServiceAccountKeys,

@@ -1,4 +1,4 @@
-import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotation";
+import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotations";
 import { certificateCheck, kubeletCertificates, renewals } from "../certificates";
 import type { Check, Expected } from "../check";
 import { checkCluster, checksOf } from "../doctor";

@@ -1,4 +1,4 @@
-import { only } from "../../../../components/kubeadm/rotation";
+import { only } from "../../../../components/kubeadm/rotations";
 import type { Expected } from "../../check";
 import type { ClusterState, KubeletState } from "../../cluster-state";
 import { serveKubernetesApi } from "../../../../tests/support/kubernetes-api";

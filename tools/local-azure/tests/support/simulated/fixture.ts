@@ -6,14 +6,14 @@ import { stringify } from "yaml";
 import { encryptionAlgorithm } from "../../../../../components/key-algorithm";
 import {
   authoritiesVariable,
+  keysOfTag,
   signingFile,
-} from "../../../../../components/kubeadm/certificate-authorities";
+} from "../../../../../components/kubeadm/rotations";
 import {
   encryptionFile,
   encryptionFlags,
   encryptionVolume,
 } from "../../../../../components/kubeadm/encryption";
-import { keysOfTag } from "../../../../../components/kubeadm/rotation";
 import type { Payload } from "../../../../../components/machine/payload";
 import { versions } from "../../../../../components/versions";
 import { listen } from "../../../../../tests/support/listen";

@@ -58,11 +58,15 @@ interface RotationWords {
   readonly drops: (names: string) => string;
 }
 
+/** What is said of the stages of a setting. */
+export type RotationTexts = ReturnType<typeof rotationTexts>;
+
 const again = (does: string): string => `Run pulumi up again when it has ended: it ${does}`;
 
 export function rotationTexts({ setting, nameOf, adds, uses, drops }: RotationWords) {
   const namesOf = (keys: readonly number[]): string => keys.map(nameOf).join(", ");
   return {
+    nameOf,
     /** What a stage does, and what the next update is for; nothing where there is none. */
     stageText(now: RotationState, next: RotationState, wanted: number): string | undefined {
       const [first, ...others] = next.keys as [number, ...number[]];
@@ -88,4 +92,61 @@ export const keysOfTag = (tag: string): RotationState => ({
   keys: (tag.match(/\d+/g) ?? []).map(Number),
   rewritten: true,
   past: [],
+});
+
+const nameOfCa = (number: number): string => `CA ${number}`;
+
+export const caTexts = rotationTexts({
+  setting: "caGeneration",
+  nameOf: nameOfCa,
+  adds: (number) =>
+    `has all machines and new pods trust ${nameOfCa(number)}; get the kubeconfig anew after that, and restart your pods that ask the API`,
+  uses: (number) => `has every certificate signed by ${nameOfCa(number)}`,
+  drops: (names) => `has nobody trust ${names} any more`,
+});
+
+/** Whether members may have others than the first CAs, or did before the last stage back to those. */
+export const areTaken = (authorities: RotationState): boolean =>
+  !areFirst(authorities) || authorities.past.length > 0;
+
+/**
+ * The one certificate that the controller manager signs with: of several in a file it takes none
+ * (pkg/controller/certificates/signer/ca_provider.go).
+ */
+export const signingFile = "/etc/kubernetes/pki/signing-ca.crt";
+
+/**
+ * In every static pod, so that each stage changes their manifests: `kubeadm upgrade` renews the
+ * certificates of what it changes, by the first CA of ca.crt, and starts it anew, one after another.
+ */
+export const authoritiesVariable = ({ keys }: RotationState) => ({
+  name: "ZONED_CERTIFICATE_AUTHORITIES",
+  value: keys.join(" "),
+});
+
+/** The keys of service accounts' tokens: the first one signs, and tokens of all are admitted. */
+export interface ServiceAccountKeys extends RotationState {
+  /** As long as others are left of before: when the update began that had the first one sign, as ISO 8601. */
+  readonly signingSince?: string;
+}
+
+const nameOfAccountKey = (number: number): string => `service account key ${number}`;
+
+export const accountKeyTexts = rotationTexts({
+  setting: "serviceAccountKeyGeneration",
+  nameOf: nameOfAccountKey,
+  adds: (number) =>
+    `has every API server admit tokens of ${nameOfAccountKey(number)}; publish /openid/v1/jwks anew after that where others verify tokens ` +
+    "(the update itself does so for workloadIdentities)",
+  uses: (number) => `has every token signed by ${nameOfAccountKey(number)}`,
+  drops: (names) => `has no API server admit tokens of ${names} any more`,
+});
+
+/**
+ * In API servers and controller managers, which read the keys when they start: each stage changes their
+ * manifests, so that `kubeadm upgrade` starts them anew, one control plane after another.
+ */
+export const serviceAccountKeysVariable = ({ keys }: RotationState) => ({
+  name: "ZONED_SERVICE_ACCOUNT_KEYS",
+  value: keys.join(" "),
 });

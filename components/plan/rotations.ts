@@ -1,0 +1,208 @@
+import type { AzureState } from "../azure/state";
+import { encryptionFlag, encryptionTexts, isOurs, restoredKeys } from "../kubeadm/encryption";
+import {
+  caTexts,
+  keysOfTag,
+  nextKeys,
+  only,
+  type RotationState,
+  type RotationTexts,
+} from "../kubeadm/rotations";
+import { entry, toRemove, toSet } from "../settings/problem";
+import type { Settings } from "../settings/settings";
+import { isControlPlaneName, type MachinePlan } from "../settings/topology";
+import { isOfThisCluster, leavingMachines, type PreviousOutputs } from "./machine-changes";
+
+/** As a machine's step shows what it was given. */
+type Rotated = "encryptionKeys" | "cas" | "serviceAccountKeys";
+
+interface RotationArgs {
+  readonly what: Rotated;
+  /** What the last update that ended well has left on every machine. */
+  readonly now: RotationState | undefined;
+  /** By the settings. */
+  readonly wanted: number;
+  readonly texts: RotationTexts;
+  /** Why this update must not do a stage, of one of a cluster that is as the outputs say. */
+  readonly whyNot: (previous: PreviousOutputs) => string | undefined;
+  /** The initialization of the cluster, and its restoration. */
+  readonly id: string;
+  readonly azure: Pick<AzureState, "machines">;
+  /** Of this initialization, maybe from before a restoration. */
+  readonly previous: PreviousOutputs | undefined;
+}
+
+/** The keys that an update leaves on every machine that needs them, and what is to be said of their change. */
+interface PlannedRotation {
+  readonly keys: RotationState;
+  readonly message?: string;
+}
+
+/**
+ * One stage towards the key that the settings want, if there can be one: until an update has ended well
+ * nobody knows that all machines have what the cluster began with.
+ */
+export function planRotation(args: RotationArgs): PlannedRotation {
+  const { what, wanted, texts, id, azure } = args;
+  const now = args.now ?? beganWith(id, azure, what) ?? only(wanted);
+  const why = whyNot(args);
+  if (why !== undefined) return { keys: now, message: texts.heldText(now, wanted, why) };
+  const next = nextKeys(now, wanted);
+  return { keys: next, message: texts.stageText(now, next, wanted) };
+}
+
+function whyNot({ id, previous, whyNot: more }: RotationArgs): string | undefined {
+  if (previous === undefined) return "no update of this cluster has ended well yet";
+  if (previous.initialization !== id) return "this update restores the cluster from a snapshot";
+  return more(previous);
+}
+
+/** What the first control plane was given, whether or not its step ended well. */
+function beganWith(
+  id: string,
+  { machines }: Pick<AzureState, "machines">,
+  what: Rotated,
+): RotationState | undefined {
+  const tag = [...machines.values()].find(
+    (machine) => isOfThisCluster(id, machine) && machine.bootstrap?.[what] !== undefined,
+  )?.bootstrap?.[what];
+  return tag === undefined ? undefined : keysOfTag(tag);
+}
+
+export interface CasArgs {
+  readonly settings: Pick<Settings, "clusterName" | "caGeneration" | "kubernetesVersion">;
+  /** The initialization of the cluster, and its restoration. */
+  readonly id: string;
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly workers: readonly MachinePlan[];
+  /** Machines that this update makes. */
+  readonly created: readonly MachinePlan[];
+  readonly azure: Pick<AzureState, "machines">;
+  /** Of this initialization, maybe from before a restoration. */
+  readonly previous: PreviousOutputs | undefined;
+}
+
+/** The CAs that an update leaves on every machine, and what is to be said of their change. */
+interface PlannedCas {
+  readonly cas: RotationState;
+  readonly message?: string;
+}
+
+/** One stage towards the CA that the settings want, unless this update does something else to the control plane. */
+export function planCas(args: CasArgs): PlannedCas {
+  const { keys: cas, message } = planRotation({
+    ...args,
+    what: "cas",
+    now: args.previous?.cas,
+    wanted: args.settings.caGeneration,
+    texts: caTexts,
+    whyNot: (previous) => whyCasStay(args, previous),
+  });
+  return { cas, message };
+}
+
+function whyCasStay(args: CasArgs, previous: PreviousOutputs): string | undefined {
+  const { settings, id, controlPlanes, workers, created, azure } = args;
+  const { kubernetesVersion } = settings;
+  if (Object.values(previous.machines).some((one) => one.kubernetesVersion !== kubernetesVersion)) {
+    return `this update upgrades Kubernetes to ${kubernetesVersion}`;
+  }
+  // A machine that cannot go yet goes later by its kubeconfig of now, which has to trust the API then.
+  const leaving = new Set([
+    ...leavingControlPlanes(args),
+    ...leavingMachines(id, [...controlPlanes, ...workers], azure, previous),
+  ]);
+  if (leaving.size > 0) return `this update removes ${[...leaving].join(", ")}`;
+  // It asks the API by a name behind which are other control planes, of the stage before.
+  const made = controlPlanes.filter((one) => created.includes(one)).map(({ name }) => name);
+  return made.length > 0 ? `this update makes ${made.join(", ")}` : undefined;
+}
+
+export interface KeysArgs {
+  readonly settings: Pick<Settings, "clusterName" | "kubeadm" | "encryptionKeyGeneration">;
+  /** The initialization of the cluster, and its restoration. */
+  readonly id: string;
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly azure: Pick<AzureState, "machines">;
+  /** Of this initialization, maybe from before a restoration. */
+  readonly previous: PreviousOutputs | undefined;
+}
+
+/** The keys of Secrets that an update leaves on every control plane. */
+interface PlannedKeys {
+  /** Nothing where the operator has a configuration of their own. */
+  readonly encryptionKeys?: RotationState;
+  /** What is to be said of the change of a key that is under way. */
+  readonly message?: string;
+  /** Why this update must not begin: no API server could read the Secrets that there are. */
+  readonly problem?: string;
+}
+
+/**
+ * One stage towards the key that the settings want, unless a control plane leaves at the end of this update: it
+ * encrypts with the old key until then. What is restored from a snapshot may be encrypted with any key that the
+ * cluster ever had.
+ */
+export function planEncryptionKeys(args: KeysArgs): PlannedKeys {
+  const { settings, id, azure, previous } = args;
+  const { encryptionKeyGeneration: wanted, kubeadm } = settings;
+  if (!isOurs(kubeadm.apiServerExtraArgs)) {
+    const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
+    return { problem: leavingProblem(previous?.encryptionKeys ?? began) };
+  }
+  if (previous?.ownEncryption && wanted !== 0) return { problem: returningProblem() };
+  // With a configuration of the operator's own it has none.
+  const now = previous && (previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys));
+  if (now !== undefined && previous?.initialization !== id) {
+    const keys = restoredKeys(now);
+    return { encryptionKeys: keys, message: encryptionTexts.stageText(now, keys, wanted) };
+  }
+  const leaving = leavingControlPlanes(args);
+  const { keys, message } = planRotation({
+    ...args,
+    what: "encryptionKeys",
+    now,
+    wanted,
+    texts: encryptionTexts,
+    whyNot: () => (leaving.length > 0 ? `this update removes ${leaving.join(", ")}` : undefined),
+  });
+  return { encryptionKeys: keys, message };
+}
+
+/** What is remembered of its keys while the operator has a configuration of their own. */
+export const pastKeys = (previous: PreviousOutputs | undefined): readonly number[] | undefined =>
+  previous?.encryptionKeys?.past ?? previous?.pastEncryptionKeys;
+
+const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
+
+/** The operator's configuration takes the place of keys that it does not have. */
+function leavingProblem(had: RotationState | undefined): string | undefined {
+  const unknown = had?.keys.filter((key) => key !== 0) ?? [];
+  if (unknown.length === 0) return undefined;
+  return (
+    `${own} names a configuration of your own, and Secrets are encrypted with ${unknown.map(encryptionTexts.nameOf).join(", ")} of this program, which it does ` +
+    `not have: no API server could read them. Take it back (${toRemove(own)}) and have them stored in clear first: ` +
+    `${toSet("encryptionKeyGeneration", 0)}, then pulumi up until it says nothing of the key. Then set your own again`
+  );
+}
+
+/** Of what the operator's configuration has encrypted, this program knows no key. */
+const returningProblem = (): string =>
+  `${own} is gone, and Secrets may be encrypted with the keys of that configuration, which this program does not have: no API server could ` +
+  "read them. Put it back, with identity as its first provider, and store all Secrets once more (kubectl get secrets -A -o json | kubectl replace -f -). " +
+  `When all are in clear, take it away and say so (${toSet("encryptionKeyGeneration", 0)}), run pulumi up, and set another key after that`;
+
+/** Control planes that this update removes. */
+export const leavingControlPlanes = ({
+  settings,
+  controlPlanes,
+  azure,
+}: {
+  readonly settings: Pick<Settings, "clusterName">;
+  readonly controlPlanes: readonly MachinePlan[];
+  readonly azure: Pick<AzureState, "machines">;
+}): string[] =>
+  [...azure.machines.keys()].filter(
+    (name) =>
+      isControlPlaneName(settings, name) && !controlPlanes.some((stays) => stays.name === name),
+  );
