@@ -1,6 +1,5 @@
 import { KubernetesApi, KubernetesObject } from "../../components/cluster/kubernetes-api";
 import { getMachines, Machines, tryWrite } from "../../components/cluster/cluster-health";
-import { issuerIn, type IssuerState } from "./login";
 
 /** A DaemonSet or Deployment. */
 export interface Workload extends Pick<KubernetesObject, "metadata"> {
@@ -48,6 +47,16 @@ export interface KubeletState {
   readonly clientSeconds?: number;
   /** Why the API server does not reach it. */
   readonly error?: string;
+}
+
+/** What the API server that answered says of whose tokens people log in by. */
+export interface IssuerState {
+  /** When it got the issuer's keys, in seconds; undefined where it has none, or needed none yet. */
+  readonly keysAt?: number;
+  /** When it asked for them in vain. */
+  readonly failedAt?: number;
+  /** How many of the issuer's tokens it has not admitted. */
+  readonly refused: number;
 }
 
 /** What control planes say of their snapshots of etcd, all of it as text. */
@@ -119,4 +128,20 @@ function storageBytesIn(metrics: string): number | undefined {
 function clientSecondsIn(metrics: string): number | undefined {
   const [, seconds] = /^kubelet_certificate_manager_client_ttl_seconds (\S+)$/m.exec(metrics) ?? [];
   return seconds !== undefined && Number.isFinite(Number(seconds)) ? Number(seconds) : undefined;
+}
+
+const ofIssuer = "apiserver_authentication_jwt_authenticator_";
+
+/** By the metrics of an API server. */
+export function issuerIn(metrics: string): IssuerState {
+  const valueOf = (name: string, result: string): number | undefined => {
+    const line = new RegExp(`^${ofIssuer}${name}\\{.*result="${result}".*\\} (\\S+)$`, "m");
+    const [, value] = line.exec(metrics) ?? [];
+    return value === undefined ? undefined : Number(value);
+  };
+  return {
+    keysAt: valueOf("jwks_fetch_last_timestamp_seconds", "success"),
+    failedAt: valueOf("jwks_fetch_last_timestamp_seconds", "failure"),
+    refused: valueOf("latency_seconds_count", "failure") ?? 0,
+  };
 }

@@ -2,14 +2,26 @@ import { lookup } from "node:dns/promises";
 
 import { isToBeAskedAgain } from "../../components/cluster/cluster-health";
 import { ApiError, KubernetesApi, NoAnswer } from "../../components/cluster/kubernetes-api";
-import { certificates, kubeletCertificates, renewals } from "./certificates";
+import {
+  certificateAuthorities,
+  certificates,
+  encryptionKeyGeneration,
+  kubeletCertificates,
+  login,
+  renewals,
+  serviceAccountKey,
+} from "./credentials";
 import { type Check, controlPlanesOf, type Expected } from "./check";
-import { etcdMembers, etcdSize, etcdVersions, etcdWrite, staticPods } from "./control-planes";
+import {
+  etcdMembers,
+  etcdSize,
+  etcdVersions,
+  etcdWrite,
+  snapshots,
+  staticPods,
+} from "./control-planes";
 import { type ClusterState, getClusterState } from "./cluster-state";
 import { cordons, kernels, nodes, pressure, runtimes, versions } from "./nodes";
-import { login } from "./login";
-import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "./rotations";
-import { snapshots } from "./snapshots";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
 

@@ -10,7 +10,7 @@ import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { renderKubeconfig } from "../../../components/kubeconfig";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import type { Entra, Settings } from "../../../components/settings/settings";
-import { issuerIn, type IssuerState } from "../../../tools/doctor/login";
+import { issuerIn, type IssuerState } from "../../../tools/doctor/cluster-state";
 import {
   Api,
   ApiError,

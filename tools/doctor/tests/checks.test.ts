@@ -1,10 +1,16 @@
 import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotations";
-import { certificateCheck, kubeletCertificates, renewals } from "../certificates";
+import {
+  certificateAuthorities,
+  certificateCheck,
+  encryptionKeyGeneration,
+  kubeletCertificates,
+  renewals,
+  serviceAccountKey,
+} from "../credentials";
 import type { Check, Expected } from "../check";
 import { checkCluster, checksOf } from "../doctor";
-import { issuerIn, type IssuerState } from "../login";
-import { certificateAuthorities, encryptionKeyGeneration, serviceAccountKey } from "../rotations";
-import { snapshots } from "../snapshots";
+import { issuerIn, type IssuerState } from "../cluster-state";
+import { snapshots } from "../control-planes";
 import {
   ago,
   healthyCluster,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { markdownTable } from "../../shared/columns";
 import { writeWhole } from "../../shared/files";
 import { spoken } from "../../shared/progress";
-import { type Case, classOf, nameOf } from "./cases/case";
+import { type Case, classOf, nameOf } from "./cases/cases";
 import { endings, type Result } from "./trial";
 
 export interface Report {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Case } from "./cases/case";
+import type { Case } from "./cases/cases";
 import { disturb } from "./cases/disturbances";
 import type { Life, Recorded, StackState } from "./life";
 import type { Scenario } from "./cases/scenarios";

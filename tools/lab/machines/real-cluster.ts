@@ -33,7 +33,6 @@ import { pulumi } from "../../pulumi/pulumi";
 import { checkout } from "../../shared/checkout";
 import { writeWhole } from "../../shared/files";
 import type { Progress } from "../../shared/progress";
-import { conformanceTests, runUpstreamTest } from "./upstream-test";
 import { sendToAzure } from "../azure-request";
 
 const stack = "machines";
@@ -110,6 +109,10 @@ export class RealCluster {
 
   get signal(): AbortSignal {
     return this.given.signal;
+  }
+
+  get progress(): Progress {
+    return this.given.progress;
   }
 
   /**
@@ -196,15 +199,9 @@ export class RealCluster {
     return join(this.binaries, "kubectl");
   }
 
-  conformanceTests(): Promise<string[]> {
-    return conformanceTests(this.given);
-  }
-
-  /** Runs one of upstream's end-to-end tests by its whole name. */
-  async upstreamTest(name: string): Promise<void> {
-    const { state: folder, progress, signal } = this.given;
-    const access = { kubectl: this.kubectlPath, ...(await this.api()) };
-    await runUpstreamTest(name, { ...access, folder, progress, signal });
+  /** By what a program beside it reaches its API, and where that may write. */
+  async access() {
+    return { kubectl: this.kubectlPath, folder: this.given.state, ...(await this.api()) };
   }
 
   async get<T>(...args: string[]): Promise<T[]> {

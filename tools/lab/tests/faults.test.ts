@@ -3,8 +3,7 @@ import { join } from "node:path";
 
 import { testFolder } from "../../../tests/support/test-folder";
 import type { LoggedRequest } from "../../local-azure/arm/requests";
-import { type Case, classOf, nameOf } from "../faults/cases/case";
-import { casesOf, inOrder } from "../faults/cases/cases";
+import { type Case, casesOf, classOf, inOrder, nameOf } from "../faults/cases/cases";
 import {
   firstUp,
   readsIn,

@@ -10,7 +10,7 @@ import { chapters, notCovered } from "../machines/chapters";
 import { type Chapter, expectAll, expectSaid, expectSame, type Result } from "../machines/claim";
 import { Findings, markdown, stepsIn, summary } from "../machines/findings";
 import { chosen } from "../machines/suite";
-import { byName, expectPassed } from "../machines/upstream-test";
+import { byName, expectPassed } from "../machines/claims/upstream";
 
 describe("findings", () => {
   const check = async (): Promise<void> => undefined;

@@ -1,9 +1,54 @@
 import type { Fault, Method, Stage } from "../../../local-azure/arm/faults";
 import { subscriptionPath } from "../../../local-azure/arm/resources/resource";
 import type { Life, Victim } from "../life";
-import { type Case, classOf, whatOf } from "./case";
-import { type FaultAt, isLost, type UnhealthyCluster } from "./disturbances";
+import { type Disturbance, type FaultAt, isLost, type UnhealthyCluster } from "./disturbances";
 import { type Request, type Scenario, scenarioOf } from "./scenarios";
+
+/** One thing that goes wrong in a scenario. */
+export interface Case {
+  readonly scenario: Scenario;
+  /** A row of the report. */
+  readonly kind: string;
+  /** Verb and type of the request at which it does; for others what it is. */
+  readonly what: string;
+  readonly title: string;
+  readonly disturbance: Disturbance;
+}
+
+/** By which a case is chosen, and found again in a report. */
+export const nameOf = ({
+  scenario,
+  kind,
+  title,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly title: string;
+}): string => `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+
+/** Cases of one class are likely to end the same. */
+export const classOf = ({
+  scenario,
+  kind,
+  what,
+}: {
+  readonly scenario: Scenario | string;
+  readonly kind: string;
+  readonly what: string;
+}): string => nameOf({ scenario, kind, title: what });
+
+export const whatOf = ({ method, type }: Request): string => `${method} ${wayOf(type)}`;
+
+/**
+ * Azure's types are made each in its own way; the tls plugin makes all of its alike, and the
+ * kubernetes plugin all objects that it does not wait for.
+ */
+function wayOf(type: string): string {
+  if (type.startsWith("tls:")) return "tls";
+  if (!type.startsWith("kubernetes:")) return type.toLowerCase();
+  if (type.endsWith("Patch")) return "kubernetes patch";
+  return type.startsWith("kubernetes:apps/") ? "kubernetes workload" : "kubernetes object";
+}
 
 /** What a good run asked. */
 export interface Asked {
@@ -207,11 +252,11 @@ function wordsOf(method: string, type: string): RegExp[] {
   return [new RegExp(one, "i")];
 }
 
-const nameOf = (machine: string): string => `zoned-prod-${machine}`;
+const vmOf = (machine: string): string => `zoned-prod-${machine}`;
 const machines = `${subscriptionPath}/resourceGroups/zoned-prod/providers/Microsoft.Compute/virtualMachines`;
 
 const injectFailure = (life: Life, machine: string, component: string): Promise<unknown> =>
-  life.send("POST", `/local/machines/${nameOf(machine)}/failures`, { component });
+  life.send("POST", `/local/machines/${vmOf(machine)}/failures`, { component });
 
 /** Somebody sees to it on the machine, as a message that names the machine asks for. */
 const clearFailures =
@@ -219,9 +264,7 @@ const clearFailures =
   async (life: Life): Promise<void> => {
     for (const machine of names) {
       // One that was replaced meanwhile is healthy.
-      await life
-        .send("DELETE", `/local/machines/${nameOf(machine)}/failures`)
-        .catch(() => undefined);
+      await life.send("DELETE", `/local/machines/${vmOf(machine)}/failures`).catch(() => undefined);
     }
   };
 
@@ -233,7 +276,7 @@ const oneUnhealthy = (component: string, machine: string): readonly [string, Unh
   `${component} of ${machine} is unhealthy`,
   {
     setUp: async (life) => void (await injectFailure(life, machine, component)),
-    says: [new RegExp(nameOf(machine))],
+    says: [new RegExp(vmOf(machine))],
     mayGoOn: component !== "etcd-space",
     repair: clearFailures(machine),
   },
@@ -257,9 +300,9 @@ const deleted = (...names: readonly string[]): readonly [string, UnhealthyCluste
   `deleted behind Pulumi's back: ${names.join(" and ")}`,
   {
     setUp: async (life) => {
-      for (const name of names) await life.send("DELETE", `${machines}/${nameOf(name)}`);
+      for (const name of names) await life.send("DELETE", `${machines}/${vmOf(name)}`);
     },
-    says: [new RegExp(names.map(nameOf).join("|")), /--refresh/],
+    says: [new RegExp(names.map(vmOf).join("|")), /--refresh/],
     mayGoOn: true,
     repair: async (life, scenario) => void (await life.command("refresh", scenario.settings)),
   },

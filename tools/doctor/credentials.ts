@@ -1,12 +1,18 @@
 import { X509Certificate } from "node:crypto";
 
-import { containerOf, type KubernetesApi } from "../../components/cluster/kubernetes-api";
-import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/timers";
 import { named } from "../../components/cluster/cluster-health";
+import { containerOf, type KubernetesApi } from "../../components/cluster/kubernetes-api";
+import { encryptionTexts } from "../../components/kubeadm/encryption";
+import {
+  accountKeyTexts,
+  caTexts,
+  isRewriting,
+  type RotationState,
+} from "../../components/kubeadm/rotations";
+import { renewalFailed, renewedBelowDays, validUntil } from "../../components/machine/timers";
 import { goDuration } from "../../components/settings/rules/argument-types";
 import { type Check, controlPlanesOf, type Expected, type Problem, problemIf } from "./check";
-import type { ClusterState } from "./cluster-state";
-import { wayIn } from "./login";
+import type { ClusterState, IssuerState } from "./cluster-state";
 
 /** `pulumi up` renews the administrator's when it has fewer days left. */
 const adminDays = 30;
@@ -149,3 +155,106 @@ export function certificateCheck(
   const observed = `${text}${saw}`;
   return { name, saw: observed, problems: problemIf(days < least, { saw: observed, fix }) };
 }
+
+/** What is said of one that is changed stage by stage: of the first of its keys, and of the others. */
+interface RotationWords {
+  readonly name: string;
+  readonly nameOf: (key: number) => string;
+  readonly whose: "its" | "their";
+  readonly well: (first: string) => string;
+  /** Before the new one has taken the place of the old one, and after it. */
+  readonly before: (first: string, rest: string) => string;
+  readonly after: (first: string, rest: string) => string;
+  readonly fix: string;
+}
+
+const authorities: RotationWords = {
+  name: "certificate authorities",
+  nameOf: caTexts.nameOf,
+  whose: "their",
+  well: (first) => `${first} signs, and no other is trusted`,
+  before: (first, rest) => `${first} still signs, and ${rest} is trusted as well`,
+  after: (first, rest) => `${first} signs, and ${rest} is still trusted`,
+  fix: "restart pods of your own that ask the API, then pulumi up, and again until it says nothing of the CAs",
+};
+
+const encryption: RotationWords = {
+  name: "key of Secrets",
+  nameOf: encryptionTexts.nameOf,
+  whose: "its",
+  well: (first) => `${first} encrypts all of them`,
+  before: (first, rest) => `${first} is still in use, and the API servers read ${rest} as well`,
+  after: (first, rest) => `${first} took all of them, and the API servers still read ${rest}`,
+  fix: "pulumi up, and again until it says nothing of the key",
+};
+
+const accounts: RotationWords = {
+  name: "key of service accounts",
+  nameOf: accountKeyTexts.nameOf,
+  whose: "its",
+  well: (first) => `${first} signs tokens, and those of no other are admitted`,
+  before: (first, rest) => `${first} still signs, and tokens of ${rest} are admitted as well`,
+  after: (first, rest) => `${first} signs, and tokens of ${rest} are still admitted`,
+  fix: "pulumi up, which says until when tokens of the key before may be in use, and again until it says nothing of the key",
+};
+
+/** Whether a change is under way, by what the last update that ended well left: once it has ended there is one alone. */
+function rotation(
+  state: RotationState | undefined,
+  { name, nameOf, whose, fix, ...says }: RotationWords,
+): Check {
+  if (state === undefined) {
+    return { name, saw: "", problems: [], notAsked: "the outputs name none" };
+  }
+  const [first = "", ...others] = state.keys.map(nameOf);
+  const stage = says[isRewriting(state) ? "after" : "before"](first, others.join(", "));
+  return {
+    name,
+    saw: says.well(first),
+    problems: problemIf(others.length > 0, {
+      saw: `${whose} change has not finished: ${stage}`,
+      fix,
+    }),
+  };
+}
+
+export const certificateAuthorities = ({ cas }: Expected): Check => rotation(cas, authorities);
+
+export const serviceAccountKey = ({ serviceAccountKeys }: Expected): Check =>
+  rotation(serviceAccountKeys, accounts);
+
+export function encryptionKeyGeneration({ encryptionKeys }: Expected): Check {
+  const check = rotation(encryptionKeys, encryption);
+  const isNone = encryptionKeys?.keys[0] === 0;
+  return isNone ? { ...check, saw: "none, as encryptionKeyGeneration 0 says" } : check;
+}
+
+/** Whether people can log in, by an API server that has their issuer's keys. */
+export function login(issuer: string, { keysAt, failedAt = 0, refused }: IssuerState): Check {
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 19);
+  const flaw =
+    failedAt > (keysAt ?? 0)
+      ? `the API server that answered has asked ${issuer} in vain for its keys, at ${time(failedAt)}Z`
+      : keysAt === undefined && refused > 0
+        ? `the API server that answered has refused ${refused} tokens, and has never had the keys of ${issuer}`
+        : undefined;
+  return {
+    name: "login of people",
+    saw:
+      keysAt === undefined ? "" : `the API server has the keys of ${issuer}, of ${time(keysAt)}Z`,
+    notAsked:
+      flaw === undefined && keysAt === undefined
+        ? `nobody has logged in since the API server that answered has started, which asks ${issuer} for its keys then`
+        : undefined,
+    problems: problemIf(flaw !== undefined, {
+      saw: flaw ?? "",
+      fix:
+        `see if control planes reach ${new URL(issuer).host} (docs/firewall.md), and what the log of kube-apiserver ` +
+        "says of oidc; until then the output kubeconfig is the way in",
+    }),
+  };
+}
+
+/** The way in that is left when nobody can. */
+export const wayIn = ({ issuer }: Expected): string =>
+  issuer === undefined ? "" : `, the way in when ${issuer} does not answer`;
