@@ -1,6 +1,6 @@
 import { basename, join, relative, resolve } from "node:path";
 
-import { destroyImages, makeImage, openImageStack } from "../image/make-image";
+import { destroyImages, makeImage, openImageStack } from "../pulumi/image-stack";
 import { ownPulumi, ownSubscription } from "../recover/own-pulumi";
 import { recover, summaryOf } from "../recover/recover";
 import { checkout } from "../shared/checkout";

@@ -5,10 +5,10 @@ import { RunError } from "@pulumi/pulumi/errors";
 
 import { ArmClient } from "../../components/azure/resource-manager";
 import { endpointOf } from "../local-azure/daemon/attachment";
-import { type AzureResources, getAzureResources } from "../picture/azure";
-import { getClusterAnswer } from "../picture/cluster";
-import { pictureOf, summaryOf } from "../picture/model";
-import { draw } from "../picture/svg/draw";
+import { type AzureResources, getAzureResources } from "../doctor/picture/azure";
+import { getClusterAnswer } from "../doctor/picture/cluster";
+import { pictureOf, summaryOf } from "../doctor/picture/model";
+import { draw } from "../doctor/picture/svg/draw";
 import type { Exported } from "../recover/azure";
 import { Progress } from "../shared/progress";
 import { UserError } from "../shared/user-error";

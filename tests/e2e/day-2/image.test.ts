@@ -9,7 +9,7 @@ import {
   type ImageStack,
   makeImage,
   openImageStack,
-} from "../../../tools/image/make-image";
+} from "../../../tools/pulumi/image-stack";
 import { asPlanned, fewAddOns, LocalCloud, unchanged } from "../../../tools/lab/local-cloud";
 import { ownPulumi } from "../../../tools/recover/own-pulumi";
 import { checkout } from "../../../tools/shared/checkout";

@@ -6,7 +6,7 @@ import {
   serveCluster,
   threeByThree,
 } from "../../doctor/tests/support/cluster-state";
-import { healthy } from "../../picture/tests/support/seen";
+import { healthy } from "../../doctor/tests/support/seen";
 import { runCommand } from "../../../tests/support/tools";
 import { freePort, serve } from "../../../tests/support/listen";
 import { testFolder } from "../../../tests/support/test-folder";

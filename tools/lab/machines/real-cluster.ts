@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 
-import { type ImageStack, openImageStack } from "../../image/make-image";
+import { type ImageStack, openImageStack } from "../../pulumi/image-stack";
 import { subscriptionPath } from "../../local-azure/arm/resources/resource";
 import { BlobStore } from "../../local-azure/blobs/store";
 import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";

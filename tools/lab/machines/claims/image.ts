@@ -1,7 +1,7 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 
-import { destroyImages, makeImage } from "../../../image/make-image";
+import { destroyImages, makeImage } from "../../../pulumi/image-stack";
 import { Progress } from "../../../shared/progress";
 import { succeeded, unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";

@@ -1,6 +1,6 @@
-import { isOff } from "../../components/azure/state";
-import { named } from "../../components/cluster/cluster-health";
-import { isReady, type KubernetesObject } from "../../components/cluster/kubernetes-api";
+import { isOff } from "../../../components/azure/state";
+import { named } from "../../../components/cluster/cluster-health";
+import { isReady, type KubernetesObject } from "../../../components/cluster/kubernetes-api";
 import { type AzureResources, referred, sameId, type VirtualMachine } from "./azure";
 import type { ClusterAnswer, PersistentVolume } from "./cluster";
 

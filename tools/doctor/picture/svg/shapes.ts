@@ -1,4 +1,4 @@
-import { escaped } from "../../shared/xml";
+import { escaped } from "../../../shared/xml";
 import type { Status } from "../machines";
 
 export interface Place {

@@ -3,8 +3,8 @@ import {
   KubernetesApi,
   type KubernetesObject,
   NoAnswer,
-} from "../../components/cluster/kubernetes-api";
-import { checkCluster, type Cluster, type Report } from "../doctor/doctor";
+} from "../../../components/cluster/kubernetes-api";
+import { checkCluster, type Cluster, type Report } from "../doctor";
 import type { Rule } from "./azure";
 
 export interface Service extends Pick<KubernetesObject, "metadata"> {

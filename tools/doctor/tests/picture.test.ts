@@ -1,6 +1,6 @@
-import { pictureOf, type Seen, summaryOf } from "../model";
-import { draw } from "../svg/draw";
-import { widthOf } from "../svg/shapes";
+import { pictureOf, type Seen, summaryOf } from "../picture/model";
+import { draw } from "../picture/svg/draw";
+import { widthOf } from "../picture/svg/shapes";
 import {
   all,
   type Box,

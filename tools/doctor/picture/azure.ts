@@ -1,5 +1,5 @@
-import { ArmClient } from "../../components/azure/resource-manager";
-import { type MachineAnswer, machinesIn } from "../../components/azure/state";
+import { ArmClient } from "../../../components/azure/resource-manager";
+import { type MachineAnswer, machinesIn } from "../../../components/azure/state";
 
 export interface Reference {
   readonly id: string;

@@ -2,16 +2,10 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parse } from "yaml";
 
-import { UserError } from "../shared/user-error";
 import { writeWhole } from "../shared/files";
 import type { Progress } from "../shared/progress";
-
-/** A command of pulumi, as far as it is read here. */
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { UserError } from "../shared/user-error";
+import type { Ended } from "./pulumi";
 
 /** The stack of an image, by the pulumi that has its state. */
 export interface ImageStack {

@@ -1,4 +1,4 @@
-import { escaped } from "../../shared/xml";
+import { escaped } from "../../../shared/xml";
 import type { Balancer, BalancerRule } from "../balancers";
 import { counted, type Picture } from "../model";
 import { channelOf, drawnLane, gutterOf, type Lane, laneOf, lanesOf, type Point } from "./lanes";

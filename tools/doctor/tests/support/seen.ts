@@ -5,9 +5,9 @@ import type {
   LoadBalancer,
   NetworkInterface,
   VirtualMachine,
-} from "../../azure";
-import type { ClusterAnswer, ClusterObjects } from "../../cluster";
-import type { Seen } from "../../model";
+} from "../../picture/azure";
+import type { ClusterAnswer, ClusterObjects } from "../../picture/cluster";
+import type { Seen } from "../../picture/model";
 
 const group = "/subscriptions/5ca1ab1e/resourceGroups/zoned-prod";
 const network = (path: string) => `${group}/providers/Microsoft.Network/${path}`;

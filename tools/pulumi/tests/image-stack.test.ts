@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { testFolder } from "../../../tests/support/test-folder";
-import { openImageStack } from "../make-image";
+import { openImageStack } from "../image-stack";
 
 const program = testFolder();
 const config = join(program, "Pulumi.prod.yaml");
