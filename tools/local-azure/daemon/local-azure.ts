@@ -11,8 +11,11 @@ import { blobContainerType } from "../arm/types/storage";
 import { BlobService } from "../blobs/blob-service";
 import { BlobStore } from "../blobs/store";
 import { publicDocuments, TokenService } from "../entra";
-import { machinesIn } from "../machines/local-machines";
-import type { Machines } from "../machines/machines";
+import type { Machines, RealBackend, SimulatedBackend } from "../machines/machines";
+import { ownProgramsIn } from "../machines/own-programs";
+import { hostSettings } from "../machines/qemu/host";
+import { QemuMachines } from "../machines/qemu/qemu";
+import { SimulatedMachines } from "../machines/simulated/simulated";
 import { serveKubernetes } from "../plugins/kubernetes/provider";
 import { serveTls } from "../plugins/tls/tls";
 import { serveAzureNative } from "../provider/azure-native";
@@ -42,7 +45,7 @@ export interface LocalAzureOptions {
 /** The local Azure, running in this process. */
 export interface LocalAzure extends Attachment {
   readonly arm: ResourceManager;
-  readonly machines: ReturnType<typeof machinesIn>;
+  readonly machines: SimulatedBackend | RealBackend;
   /** Stops every process and closes every port. The state folder remains. */
   stop(): Promise<void>;
 }
@@ -112,6 +115,33 @@ export async function startLocalAzure(options: LocalAzureOptions): Promise<Local
     await stop();
     throw error;
   }
+}
+
+/** The machines of a state folder, real or simulated. */
+function machinesIn(
+  state: string,
+  binaries: string,
+  log: (message: string) => void,
+): SimulatedBackend | RealBackend {
+  const settings = hostSettings(state);
+  if (settings !== undefined) return new QemuMachines({ state, settings, log });
+  const at = (name: string): string => join(binaries, name);
+  return new SimulatedMachines({
+    stateDir: join(state, "machines"),
+    binaries: {
+      etcd: at("etcd"),
+      etcdctl: at("etcdctl"),
+      etcdutl: at("etcdutl"),
+      "kube-apiserver": at("kube-apiserver"),
+      "kube-controller-manager": at("kube-controller-manager"),
+      "kube-scheduler": at("kube-scheduler"),
+      kubeadm: at("kubeadm"),
+      kwok: at("kwok"),
+    },
+    programs: ownProgramsIn(state),
+    authority: authorityFile(state),
+    log,
+  });
 }
 
 /** Where each API listens, by its name on Azure. */
