@@ -184,7 +184,7 @@ module.exports = {
     ],
   },
   report: {
-    file: "tools/cli/report.ts",
+    file: "tools/cli/doctor.ts",
     about:
       "Writes what a living cluster is made of into one Markdown file, to attach to an issue: the doctor's checks, " +
       "versions of nodes and add-ons, conditions and dates. Reads no Secret.",

@@ -1,5 +1,12 @@
-/** Rows of a table, each column as wide as its widest cell. */
-export function columns(rows: readonly (readonly string[])[]): string {
+/**
+ * Rows of a table, each column as wide as its widest cell.
+ *
+ * @param side to which all columns but the first go: numbers stand to the right
+ */
+export function columns(
+  rows: readonly (readonly string[])[],
+  side: "left" | "right" = "left",
+): string {
   const widths = rows.reduce<number[]>(
     (all, row) => row.map((cell, index) => Math.max(cell.length, all[index] ?? 0)),
     [],
@@ -7,7 +14,11 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return rows
     .map((row) =>
       row
-        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .map((cell, index) =>
+          side === "right" && index > 0
+            ? cell.padStart(widths[index] ?? 0)
+            : cell.padEnd(widths[index] ?? 0),
+        )
         .join("  ")
         .trimEnd(),
     )

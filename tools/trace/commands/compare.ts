@@ -1,5 +1,6 @@
+import { columns } from "../../shared/columns";
 import { UserError } from "../../shared/user-error";
-import { countNames, type Counts, countsOf } from "../model/counts";
+import { countNames, type Counts, countsOf } from "../model/dump";
 import { readDumps } from "../read/read-dumps";
 
 /** The options of `npm run compare`. */
@@ -40,28 +41,11 @@ const asJson = (rows: readonly Row[]): string =>
 
 function asTable(rows: readonly Row[]): string {
   const kinds = Object.entries(countNames) as [keyof Counts, string][];
-  const table = columns([
+  const cells = [
     ["", ...rows.map(({ dump }) => dump)],
     ...kinds.map(([kind, name]) => [name, ...rows.map(({ counts }) => `${counts[kind] ?? "–"}`)]),
-  ]);
+  ];
   const notes = rows.flatMap(({ dump, notes }) => notes.map((note) => `${dump}: ${note}\n`));
+  const table = `${columns(cells, "right")}\n`;
   return notes.length === 0 ? table : `${table}\n${notes.join("")}`;
-}
-
-/** Rows of cells side by side, the first column to the left, numbers to the right. */
-function columns(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? "").length)),
-  );
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) =>
-          column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
-        )
-        .join("  ")
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join("");
 }

@@ -1,4 +1,4 @@
-import { countsOf } from "../model/counts";
+import { countsOf } from "../model/dump";
 import { destination, origin, serviceName, source } from "../model/packet";
 import { nodeDump } from "../read/read-dumps";
 

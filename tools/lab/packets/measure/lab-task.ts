@@ -1,7 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-import { type Counts, countsOf } from "../../../trace/model/counts";
-import type { NodeDump } from "../../../trace/model/dump";
+import { type Counts, countsOf, type NodeDump } from "../../../trace/model/dump";
 import { nodeDump } from "../../../trace/read/read-dumps";
 import {
   create,
