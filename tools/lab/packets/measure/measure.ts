@@ -29,14 +29,9 @@ const services: Readonly<Record<keyof Places, readonly number[]>> = {
   virtualMachine: [10, 100, 1000],
 };
 
-const csvNames: Readonly<Record<keyof Places, string>> = {
-  host: "proxy-modes.csv",
-  virtualMachine: "proxy-modes-virtual-machine.csv",
-};
-
 /**
  * Measures the real kube-proxy in every mode that the kernel of this place has, and writes it down
- * into `folder`: a CSV of the place, and the page of both places.
+ * into `folder`: a CSV and a page, which keep what was measured in the other place.
  */
 export async function measure(
   place: keyof Places,
@@ -44,23 +39,17 @@ export async function measure(
   options: InstallOptions,
 ): Promise<void> {
   const { progress } = options;
+  const [csv, page] = [join(folder, "proxy-modes.csv"), join(folder, "proxy-modes.md")];
+  const before = existsSync(csv) ? measuredIn(csv, readFileSync(csv, "utf8")) : {};
   const now = await (place === "host" ? measureHere(options) : measureElsewhere(options));
   progress.line((place === "host" ? tableOf : ratiosOf)(now.all));
   mkdirSync(folder, { recursive: true });
-  writeWhole(join(folder, csvNames[place]), csvOf(now));
-  const places: Places = { ...measuredBefore(folder), [place]: now };
+  const places: Places = { ...before, [place]: now };
+  writeWhole(csv, csvOf(places));
   if (places.host) writeWhole(join(folder, "proxy-modes.svg"), plotOf(places.host.all));
-  writeWhole(join(folder, "proxy-modes.md"), pageOf(places));
-  progress.line(`written to ${join(folder, "proxy-modes.md")}, and ${csvNames[place]} beside it`);
+  writeWhole(page, pageOf(places));
+  progress.line(`written to ${page}, and proxy-modes.csv beside it`);
 }
-
-const measuredBefore = (folder: string): Places =>
-  Object.fromEntries(
-    Object.entries(csvNames)
-      .map(([place, name]) => [place, join(folder, name)] as const)
-      .filter(([, file]) => existsSync(file))
-      .map(([place, file]) => [place, measuredIn(file, readFileSync(file, "utf8"))]),
-  );
 
 async function measureHere(options: InstallOptions): Promise<Measured> {
   const { progress, signal } = options;

@@ -67,7 +67,7 @@ const inVirtualMachine = ({ machine, all }: Measured): string => `
 ${listed(machine)}
 
 Its processors may be emulated, 10 to 20 times slower than real ones. So each time is shown as a multiple of what iptables took for as many
-Services; the seconds are in the [CSV](proxy-modes-virtual-machine.csv).
+Services; the seconds are in the [CSV](proxy-modes.csv).
 
 ${ratiosOf(all)}
 `;
@@ -198,37 +198,44 @@ const csvColumns = {
 
 const figures = Object.keys(csvColumns) as (keyof typeof csvColumns)[];
 
-const head = ["mode", ...Object.values(csvColumns)].join(",");
+const head = ["place", "mode", ...Object.values(csvColumns)].join(",");
 
-/** A line for each measurement, below comments that say on which machine. */
-export const csvOf = ({ machine, all }: Measured): string =>
-  [
-    ...machine.map((line) => `# ${line}`),
+/** A line for each measurement, below comments that say on which machine of each place. */
+export function csvOf(places: Places): string {
+  const all = Object.entries(places) as [keyof Places, Measured][];
+  const cells = (one: Measurement) => figures.map((figure) => round(one[figure] ?? 0));
+  return [
+    ...all.flatMap(([place, { machine }]) => machine.map((line) => `# ${place}: ${line}`)),
     head,
-    ...all.map((one) => [one.mode, ...figures.map((figure) => round(one[figure] ?? 0))].join(",")),
+    ...all.flatMap(([place, { all }]) => all.map((one) => [place, one.mode, ...cells(one)].join())),
   ]
     .map((line) => `${line}\n`)
     .join("");
+}
 
 const round = (value: number): number => Math.round(value * 1000) / 1000;
 
 /** What `csvOf` wrote. */
-export function measuredIn(file: string, text: string): Measured {
+export function measuredIn(file: string, text: string): Places {
   const lines = text.trimEnd().split("\n");
   const first = lines.findIndex((line) => !line.startsWith("#"));
   if (lines[first] !== head) {
     throw new UserError(
-      `${file}: expected the columns ${head}, got ${lines[first]}; measure anew, or delete it`,
+      `${file}: expected the columns ${head}, got ${lines[first]}; delete it, and measure anew`,
     );
   }
-  return {
-    machine: lines.slice(0, first).map((line) => line.slice(2)),
-    all: lines.slice(first + 1).map((line) => {
-      const [mode, ...cells] = line.split(",");
-      const values = Object.fromEntries(figures.map((figure, n) => [figure, Number(cells[n])]));
-      return { mode: mode as Mode, ...values } as unknown as Measurement;
-    }),
-  };
+  const places: Record<string, { machine: string[]; all: Measurement[] }> = {};
+  const at = (place: string) => (places[place] ??= { machine: [], all: [] });
+  for (const line of lines.slice(0, first)) {
+    const [, place = "", text = ""] = /^# (\w+): (.*)$/.exec(line) ?? [];
+    at(place).machine.push(text);
+  }
+  for (const line of lines.slice(first + 1)) {
+    const [place = "", mode, ...cells] = line.split(",");
+    const values = Object.fromEntries(figures.map((figure, n) => [figure, Number(cells[n])]));
+    at(place).all.push({ mode: mode as Mode, ...values } as unknown as Measurement);
+  }
+  return places;
 }
 
 type Figure = (one: Measurement) => number;

@@ -23,9 +23,11 @@ const all = [
   measurement("iptables", 100, 2),
 ];
 
-test("a CSV has all of a measurement, and on which machine it was", () => {
-  const measured = { machine, all };
-  expect(measuredIn("a.csv", csvOf(measured))).toEqual(measured);
+test("a CSV has all of a measurement, and on which machine of which place it was", () => {
+  const host = { machine: ["Linux 6.18"], all: [measurement("nftables", 5000, 5.5)] };
+  for (const measured of [{ host, virtualMachine: { machine, all } }, { host }]) {
+    expect(measuredIn("a.csv", csvOf(measured))).toEqual(measured);
+  }
 });
 
 test("a CSV of other columns is refused by its name", () => {
