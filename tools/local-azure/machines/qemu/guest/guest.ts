@@ -126,9 +126,12 @@ export class Guest {
     const givesWay = isNew && accelerator === "tcg" && !plug.isFirst;
     const captured = isNew ? capturedDisk(host.images, vm.image) : undefined;
     const snapshot = isNew && !captured ? await host.snapshots.of(shape) : undefined;
-    const disk = isNew ? `${files.disk}.new` : files.disk;
+    const fresh = `${files.disk}.new`;
     const base = captured ?? snapshot?.disk ?? ({ path: image.disk, format: "raw" } as const);
-    if (isNew) await createDisk(qemu, base, disk);
+    if (isNew) await createDisk(qemu, base, fresh);
+    // What is cut off before it has woken begins anew, with a new disk.
+    if (isNew && !snapshot) renameSync(fresh, files.disk);
+    const disk = snapshot ? fresh : files.disk;
     if (snapshot) copyFileSync(snapshot.serial, files.serial);
     writeSeed(files.seed, seedFiles(vm, plug));
     const hardware = { name: vm.name, uuid: vm.vmId, shape, image, accelerator };
@@ -144,9 +147,10 @@ export class Guest {
       ]),
       qemu.environment,
     );
-    if (snapshot) await this.whileItRuns(wake(files.qmp, own));
-    // The disk is there from now on: what was cut off before begins anew.
-    if (isNew) renameSync(disk, files.disk);
+    if (snapshot) {
+      await this.whileItRuns(wake(files.qmp, own));
+      renameSync(fresh, files.disk);
+    }
   }
 
   /** Until the agent in it answers, which is when Azure says that it was provisioned. */

@@ -9,9 +9,11 @@ import type { VirtualNetwork } from "../../../machines/qemu/network/network-view
 import { probeKey, ruleset } from "../../../machines/qemu/network/ruleset";
 import { run } from "../../../../shared/run";
 
-/** What a stand-in may call: it finds the paths that QEMU is given, and answers on its sockets. */
+/** What a stand-in may call: it finds the paths that QEMU is given, opens its disk, and answers on its sockets. */
 const asQemu = `
 const fs = require("node:fs");
+const drive = process.argv.find((word) => word.includes("id=os,"));
+if (drive) fs.closeSync(fs.openSync(/file=([^,]+)/.exec(drive)[1]));
 const pathOf = (id) => /path=([^,]+)/.exec(process.argv.find((word) => word.includes("id=" + id + ",")))[1];
 const serve = (id, greeting, answer, begun) => {
   fs.rmSync(pathOf(id), { force: true });
