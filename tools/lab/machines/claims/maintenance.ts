@@ -9,23 +9,24 @@ import { askEtcd } from "./three";
 
 interface Event {
   readonly reason: string;
+  readonly firstTimestamp: string;
+  readonly source: { readonly component?: string };
   readonly involvedObject: { readonly name: string };
 }
 
 const patience = 40 * 60;
 
-/** Reasons of what a machine has said on its Node, since the last look. */
+/** Reasons of what a machine has said of maintenance on its Node, in order; a kubelet says Rebooted besides. */
 async function saidOf(cluster: RealCluster, machine: string): Promise<string[]> {
   const events = await cluster.get<Event>("events", "--namespace", "default");
   return events
     .filter(
-      ({ involvedObject, reason }) => involvedObject.name === machine && isOfMaintenance(reason),
+      ({ involvedObject, source }) =>
+        involvedObject.name === machine && source.component === "zoned-maintenance",
     )
+    .sort((one, other) => one.firstTimestamp.localeCompare(other.firstTimestamp))
     .map(({ reason }) => reason);
 }
-
-const isOfMaintenance = (reason: string): boolean =>
-  /^(Reboot|Redeploy|Freeze)|^MaintenanceEnded$/.test(reason);
 
 const endsOf = async (cluster: RealCluster, machine: string): Promise<number> =>
   (await saidOf(cluster, machine)).filter((reason) => reason === "MaintenanceEnded").length;
