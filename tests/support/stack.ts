@@ -10,6 +10,16 @@ import { checkout } from "../../tools/shared/checkout";
 
 export type Values = Record<string, unknown>;
 
+/** A change to valid settings, and a part of its message. */
+export type Refused = readonly [flaw: string, values: Values, says: string];
+
+export type Accepted = readonly [merit: string, values: Values];
+
+export interface Cases {
+  readonly refused: readonly Refused[];
+  readonly accepted: readonly Accepted[];
+}
+
 interface Declared {
   readonly default: unknown;
   readonly description: string;

@@ -1,5 +1,5 @@
 import type { Entra } from "../../../components/settings/settings";
-import type { Cases } from "./case";
+import type { Cases } from "../stack";
 import { proxyCa } from "./network";
 
 export const tenant = "8d1f2a34-5b6c-4d7e-8f90-a1b2c3d4e5f6";

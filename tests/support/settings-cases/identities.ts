@@ -1,5 +1,5 @@
 import { idIn, subscriptionId } from "../sample";
-import type { Cases } from "./case";
+import type { Cases } from "../stack";
 
 const subscription = `/subscriptions/${subscriptionId}`;
 const identityId = idIn("shop", "Microsoft.ManagedIdentity/userAssignedIdentities/shop");

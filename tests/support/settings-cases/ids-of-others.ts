@@ -1,5 +1,5 @@
 import { idIn } from "../sample";
-import type { Cases } from "./case";
+import type { Cases } from "../stack";
 
 const setIn = (group: string, name = "kubernetes"): string =>
   idIn(group, `Microsoft.Compute/diskEncryptionSets/${name}`);

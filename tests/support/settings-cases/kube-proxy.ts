@@ -1,5 +1,4 @@
-import type { Values } from "../stack";
-import type { Accepted, Cases, Refused } from "./case";
+import type { Accepted, Cases, Refused, Values } from "../stack";
 
 const kubeProxy = (value: unknown): Values => ({ kubeProxy: value });
 

@@ -1,6 +1,5 @@
 import { versions } from "../../../components/versions";
-import type { Values } from "../stack";
-import type { Cases, Refused } from "./case";
+import type { Cases, Refused, Values } from "../stack";
 
 const kubeadm = (name: string, value: unknown): Values => ({ kubeadm: { [name]: value } });
 

@@ -1,6 +1,5 @@
 import { idIn } from "../sample";
-import type { Values } from "../stack";
-import type { Cases } from "./case";
+import type { Cases, Values } from "../stack";
 
 const diskEncryptionSetId = idIn("keys", "Microsoft.Compute/diskEncryptionSets/kubernetes");
 const workers: Values = { name: "workers", count: 2 };

@@ -1,5 +1,5 @@
 import { idIn } from "../sample";
-import type { Cases, Refused } from "./case";
+import type { Cases, Refused } from "../stack";
 
 const registry = (group: string, name = "ourimages"): string =>
   idIn(group, `Microsoft.ContainerRegistry/registries/${name}`);

@@ -1,9 +1,10 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { parse, parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments, stringify } from "yaml";
 
 import { cipherSuites } from "../../../components/kubeadm/api-server-security";
+import { coreDnsPatch } from "../../../components/kubeadm/core-dns";
 import { proxyModules } from "../../../components/kubeadm/kube-proxy";
 import {
   clusterConfigurationOf,
@@ -16,7 +17,7 @@ import {
 } from "../../../components/kubeadm/kubeadm";
 import { machinesOf } from "../../../components/settings/topology";
 import { minors } from "../../../components/versions";
-import { validSettings, specOf } from "../../support/sample";
+import { specOf, validSettings } from "../../support/sample";
 import { people } from "../../support/settings-cases/entra";
 import { everyField } from "../../support/settings-cases/kube-proxy";
 import { testFolder } from "../../support/test-folder";
@@ -710,4 +711,123 @@ it("tells a worker where the API is, whom to trust, and its own token", () => {
   expect(kubeconfig.clusters[0].cluster.server).toBe(`https://${apiName}:6443`);
   expect(atob(kubeconfig.clusters[0].cluster["certificate-authority-data"])).toBe("a certificate");
   expect(kubeconfig.users[0].user).toEqual({ token: "abcdef.0123456789abcdef" });
+});
+
+describe("CoreDNS", () => {
+  const pool = { ...validSettings.workerPools[0]!, taints: [], zones: ["1"], count: 1 };
+  const constraints = (settings: Partial<typeof validSettings>) => {
+    const patch = coreDnsPatch({
+      ...validSettings,
+      controlPlaneCount: 1,
+      schedulableControlPlanes: false,
+      workerPools: [pool],
+      ...settings,
+    });
+    const { topologySpreadConstraints = [] } =
+      patch === undefined ? {} : parse(patch).spec.template.spec;
+    return topologySpreadConstraints as { topologyKey: string; minDomains: number }[];
+  };
+  const spread = (settings: Partial<typeof validSettings>) =>
+    constraints(settings).map(({ topologyKey, minDomains }) => `${minDomains} ${topologyKey}`);
+  const zones = "2 topology.kubernetes.io/zone";
+  const hosts = "2 kubernetes.io/hostname";
+
+  it("runs in two zones where control planes or workers are in several", () => {
+    expect(spread({ controlPlaneCount: 3 })).toEqual([zones, hosts]);
+    expect(spread({ workerPools: [{ ...pool, count: 2, zones: ["1", "2"] }] })).toEqual([
+      zones,
+      hosts,
+    ]);
+  });
+
+  it("has each pod of a revision wait for a zone that has none, among those that it may run in", () => {
+    const each = expect.objectContaining({
+      maxSkew: 1,
+      whenUnsatisfiable: "DoNotSchedule",
+      nodeTaintsPolicy: "Honor",
+      labelSelector: { matchLabels: { "k8s-app": "kube-dns" } },
+      matchLabelKeys: ["pod-template-hash"],
+    });
+    expect(constraints({ controlPlaneCount: 3 })).toEqual([each, each]);
+  });
+
+  it("runs on two machines where all are in one zone", () => {
+    expect(spread({ zones: ["1"] })).toEqual([hosts]);
+  });
+
+  it("waits for no second machine where there is none that it may run on", () => {
+    const taints = [{ key: "dedicated", value: "yes", effect: "NoSchedule" as const }];
+    expect(spread({ workerPools: [] })).toEqual([]);
+    expect(spread({ workerPools: [{ ...pool, taints }] })).toEqual([]);
+  });
+});
+
+describe("the start of a kubelet", () => {
+  /** Files as the real kubeadm writes them for a kubelet, by their names, and what it said. */
+  function startKubelet(
+    machine: KubeadmMachine,
+    holdsKey: boolean,
+    patches: Readonly<Record<string, string>> = {},
+  ): Record<string, string> {
+    const folder = testFolder();
+    const [pki, config, dry] = [join(folder, "pki"), join(folder, "it.yaml"), join(folder, "dry")];
+    const path = "/etc/zoned/kubeadm-kubelet.yaml";
+    const version = `v${validSettings.kubernetesVersion}`;
+    const make = ["init", "phase", "certs", "ca", "--kubernetes-version", version];
+    output(built("kubeadm"), [...make, "--cert-dir", pki]);
+    if (!holdsKey) rmSync(join(pki, "ca.key"));
+    mkdirSync(dry);
+    mkdirSync(join(folder, "patches"));
+    for (const [name, text] of Object.entries(patches))
+      writeFileSync(join(folder, "patches", name), text);
+    const rendered = kubeadmFiles(specOf(), machine).find((file) => file.path === path);
+    const documents = parseAllDocuments(rendered!.content).map(
+      (document) => document.toJS() as Record<string, unknown>,
+    );
+    // Where the file names no folder of certificates, it is the machine's own.
+    const here = documents.map((one) =>
+      one["kind"] === "ClusterConfiguration" ? { certificatesDir: pki, ...one } : one,
+    );
+    const text = here.map((one) => stringify(one)).join("---\n");
+    writeFileSync(config, text.replace("/etc/zoned/patches", join(folder, "patches")));
+    const command = [built("kubeadm"), "init", "phase", "kubelet-start", "--dry-run"];
+    output("env", [`KUBEADM_INIT_DRYRUN_DIR=${dry}`, ...command, "--config", config]);
+    return Object.fromEntries(
+      ["config.yaml", "kubeadm-flags.env"].map((name) => [
+        name,
+        readFileSync(join(dry, name), "utf8").replaceAll(pki, "/etc/kubernetes/pki"),
+      ]),
+    );
+  }
+
+  it("a worker's kubelet reserves what the operator's patch says, before what its bootstrap step calculates", () => {
+    const calculated = '{"kubeReserved": {"cpu": "100m", "memory": "2250Mi"}}';
+    const reservedOf = (patches: Record<string, string>) =>
+      parse(startKubelet(worker, false, patches)["config.yaml"]!).kubeReserved;
+    const ours = { "kubeletconfiguration!reserved.json": calculated };
+
+    expect(reservedOf(ours)).toEqual({ cpu: "100m", memory: "2250Mi" });
+    for (const name of ["kubeletconfiguration+merge.yaml", "kubeletconfiguration0.yaml"])
+      expect(reservedOf({ ...ours, [name]: "kubeReserved: {memory: 1Gi}" })).toEqual({
+        cpu: "100m",
+        memory: "1Gi",
+      });
+  });
+
+  it.each([
+    ["a worker's, which has the CA without its key", worker, false],
+    ["a control plane's", controlPlane, true],
+  ])("%s kubelet is configured anew by the real kubeadm", (_, machine, holdsKey) => {
+    const written = startKubelet(machine, holdsKey);
+
+    expect(parse(written["config.yaml"]!)).toMatchObject({
+      authentication: {
+        anonymous: { enabled: false },
+        webhook: { enabled: true },
+        x509: { clientCAFile: "/etc/kubernetes/pki/ca.crt" },
+      },
+      rotateCertificates: true,
+    });
+    expect(written["kubeadm-flags.env"]).toContain(`--node-ip=${machine.address}`);
+  });
 });
