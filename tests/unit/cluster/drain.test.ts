@@ -1,9 +1,8 @@
-import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
 import { KubernetesApi, NoAnswer } from "../../../components/cluster/kubernetes-api";
 import { drain, retryTransient } from "../../../components/cluster/drain";
-import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { ApiAnswer, ApiRequest, serveKubernetesObjects } from "../../support/kubernetes-api";
 
 // What is waited for takes a hundredth of its time.
 const { setTimeout: pause } = timers;
@@ -37,20 +36,20 @@ class FakeApi {
   /** How often it answers with 503, or 429, before it answers. */
   readonly refusals: number[] = [];
 
-  answer(method: string, path: string, body: any, type?: string): readonly [number, object] {
+  answer({ method, url, body, contentType }: ApiRequest): ApiAnswer {
     const refusal = this.refusals.pop();
     if (refusal !== undefined) return [refusal, {}];
-    if (path === "/api/v1/nodes/one") {
+    if (url === "/api/v1/nodes/one") {
       if (this.node === undefined) return [404, {}];
-      if (method === "PATCH" && type !== "application/merge-patch+json") return [415, {}];
+      if (method === "PATCH" && contentType !== "application/merge-patch+json") return [415, {}];
       if (method === "PATCH") this.node = merged(this.node, body);
       return [200, this.node!];
     }
-    if (path === "/api/v1/pods?fieldSelector=spec.nodeName%3Done") {
+    if (url === "/api/v1/pods?fieldSelector=spec.nodeName%3Done") {
       return [200, { items: this.pods }];
     }
-    if (path.endsWith("/volumeattachments")) return [200, { items: this.attachments }];
-    const [, name = ""] = /\/pods\/(.*)\/eviction$/.exec(path) ?? [];
+    if (url.endsWith("/volumeattachments")) return [200, { items: this.attachments }];
+    const [, name = ""] = /\/pods\/(.*)\/eviction$/.exec(url) ?? [];
     if (this.held.has(name)) {
       const message = "Cannot evict pod as it would violate the pod's disruption budget.";
       const cause = "The disruption budget web needs 2 healthy pods and has 2 currently";
@@ -88,13 +87,7 @@ let fake: FakeApi;
 let api: KubernetesApi;
 
 beforeAll(async () => {
-  const kubeconfig = await serveKubernetesApi(async (request, response) => {
-    const body = await text(request);
-    const { method = "", url = "", headers } = request;
-    const parsed = body === "" ? undefined : JSON.parse(body);
-    const [status, object] = fake.answer(method, url, parsed, headers["content-type"]);
-    response.writeHead(status).end(JSON.stringify(object));
-  });
+  const kubeconfig = await serveKubernetesObjects((request) => fake.answer(request));
   api = new KubernetesApi(kubeconfig);
 });
 afterAll(() => api.close());
@@ -257,9 +250,9 @@ it("takes a pod for gone that ended before it could be evicted", async () => {
   fake.pods = [pod("web")];
   const pods = fake.pods;
   const answer = fake.answer.bind(fake);
-  fake.answer = (method, path, ...rest) => {
-    if (path.endsWith("/eviction")) fake.pods = pods.slice(1);
-    return answer(method, path, ...rest);
+  fake.answer = (request) => {
+    if (request.url.endsWith("/eviction")) fake.pods = pods.slice(1);
+    return answer(request);
   };
 
   await drainFor(0.01);

@@ -1,13 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import timers from "node:timers/promises";
 
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { drainForResize, drainForUpgrade, leave } from "../../../components/cluster/leave";
 import { runPod } from "../../../components/cluster/one-shot-pod";
-import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { ApiAnswer, ApiRequest, serveKubernetesObjects } from "../../support/kubernetes-api";
 import { testFolder } from "../../support/test-folder";
 
 // What is waited for takes a hundredth of its time.
@@ -32,28 +31,14 @@ let cluster: FakeCluster | undefined;
 const writes: string[] = [];
 
 beforeAll(async () => {
-  kubeconfig = await serveKubernetesApi(async (request, response) => {
-    const { method = "", url = "", headers } = request;
-    const body = await text(request);
-    if (cluster !== undefined) {
-      const parsed = body === "" ? undefined : JSON.parse(body);
-      const [code, answer] = cluster.answer(method, url, parsed, headers["content-type"]);
-      response.writeHead(code, { date: new Date().toUTCString() });
-      response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
-      return;
-    }
-    const { pathname } = new URL(url, "https://localhost");
+  kubeconfig = await serveKubernetesObjects((request): ApiAnswer => {
+    if (cluster !== undefined) return cluster.answer(request);
+    const { method, pathname } = request;
     if (method !== "GET") writes.push(`${method} ${pathname}`);
     const isNode = pathname === "/api/v1/nodes/one";
-    if (broken !== undefined && pathname.startsWith(broken)) {
-      response.writeHead(503).end("{}");
-      return;
-    }
+    if (broken !== undefined && pathname.startsWith(broken)) return [503, {}];
     // A cluster of before has nothing that says which machines are down.
-    if (pathname.endsWith("/configmaps/zoned-maintenance")) {
-      response.writeHead(404).end("{}");
-      return;
-    }
+    if (pathname.endsWith("/configmaps/zoned-maintenance")) return [404, {}];
     const node = {
       metadata: { name: "one" },
       spec: {},
@@ -62,9 +47,7 @@ beforeAll(async () => {
         conditions: [{ type: "Ready", status: "True" }],
       },
     };
-    response
-      .writeHead(isNode && systemUUID === undefined ? 404 : status)
-      .end(JSON.stringify(isNode ? node : { items: [] }));
+    return [isNode && systemUUID === undefined ? 404 : status, isNode ? node : { items: [] }];
   });
 });
 beforeEach(() => {
@@ -205,8 +188,9 @@ class FakeCluster {
     };
   }
 
-  answer(method: string, url: string, body: any, type?: string): readonly [number, any] {
-    const { pathname, searchParams } = new URL(url, "https://localhost");
+  answer(request: ApiRequest): ApiAnswer {
+    const { method, url, pathname, body } = request;
+    const { searchParams } = new URL(url, "https://localhost");
     const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(pathname) ?? [];
     const [, pod] = /^\/api\/v1\/namespaces\/kube-system\/pods\/([^/]+)/.exec(pathname) ?? [];
     if (pathname === "/readyz") return [200, "ok"];
@@ -222,9 +206,7 @@ class FakeCluster {
       return [200, { items: nodes.map(this.node) }];
     }
     if (node !== undefined) return this.changeNode(method, node);
-    if (pod !== undefined) {
-      return this.changePod(method, pod, pathname, body, type, searchParams.get("container"));
-    }
+    if (pod !== undefined) return this.changePod(pod, request, searchParams.get("container"));
     if (pathname.startsWith("/apis/coordination.k8s.io/")) {
       const names = pathname.includes("kube-node-lease") ? this.nodes : ["kube-controller-manager"];
       const items = names.map((name) => ({ metadata: { name }, spec: { renewTime: new Date() } }));
@@ -262,7 +244,7 @@ class FakeCluster {
     },
   });
 
-  private changeNode(method: string, name: string): readonly [number, any] {
+  private changeNode(method: string, name: string): ApiAnswer {
     if (!this.nodes.includes(name)) return [404, {}];
     if (method !== "GET") this.done.push(`${method} ${name}`);
     if (method === "DELETE") this.nodes = this.nodes.filter((one) => one !== name);
@@ -270,23 +252,20 @@ class FakeCluster {
   }
 
   private changePod(
-    method: string,
     name: string,
-    path: string,
-    body: any,
-    type?: string,
-    container?: string | null,
-  ): readonly [number, any] {
+    { method, pathname, body, contentType }: ApiRequest,
+    container: string | null,
+  ): ApiAnswer {
     if (name.startsWith("etcd-"))
       return [200, { spec: { containers: [aside, { name: "etcd", image: "etcd:its-own" }] } }];
     if (method === "PATCH") {
-      if (type !== "application/apply-patch+yaml") return [415, {}];
+      if (contentType !== "application/apply-patch+yaml") return [415, {}];
       this.pods.set(name, body);
       const { initContainers, containers, nodeName } = body.spec;
       for (const { command } of [...initContainers, ...containers]) this.run(nodeName, command);
     }
     if (method === "DELETE") this.pods.delete(name);
-    if (path.endsWith("/log")) {
+    if (pathname.endsWith("/log")) {
       const { containers } = this.pods.get(name).spec;
       return containers.some(({ name }: any) => name === container) ? [200, this.log] : [400, {}];
     }
@@ -411,12 +390,12 @@ describe("a control plane", () => {
 
   it("has nothing asked of a member that another join adds meanwhile", async () => {
     const { answer } = FakeCluster.prototype;
-    cluster!.answer = function (this: FakeCluster, method, url, ...more) {
-      if (method === "PATCH" && url.startsWith("/api/v1/nodes/cp-3")) {
+    cluster!.answer = function (this: FakeCluster, request) {
+      if (request.method === "PATCH" && request.pathname === "/api/v1/nodes/cp-3") {
         const { members } = this;
         members.push({ ...members[0]!, id: "4", name: "", status: "unstarted", clientUrls: "" });
       }
-      return answer.call(this, method, url, ...more);
+      return answer.call(this, request);
     };
 
     await leave(controlPlane(), limits);
@@ -439,9 +418,9 @@ describe("a control plane", () => {
   it("stays where the API is not ready any more, which is asked six times and no more", async () => {
     let asked = 0;
     const { answer } = FakeCluster.prototype;
-    cluster!.answer = function (this: FakeCluster, method, url, body, type) {
-      if (url === "/readyz" && asked++ > 0) return [500, "[-]etcd failed"];
-      return answer.call(this, method, url, body, type);
+    cluster!.answer = function (this: FakeCluster, request) {
+      if (request.pathname === "/readyz" && asked++ > 0) return [500, "[-]etcd failed"];
+      return answer.call(this, request);
     };
 
     await expect(leave(controlPlane(), limits)).rejects.toThrow(/answered 500 to GET \/readyz/);
@@ -642,9 +621,10 @@ describe("a control plane", () => {
 function specOf(of: FakeCluster, name: string): () => any {
   let spec: any;
   const { answer } = FakeCluster.prototype;
-  of.answer = function (this: FakeCluster, method, url, body, type) {
+  of.answer = function (this: FakeCluster, request) {
+    const { method, url, body } = request;
     if (method === "PATCH" && url.includes(`/pods/${name}`)) spec = body.spec;
-    return answer.call(this, method, url, body, type);
+    return answer.call(this, request);
   };
   return () => spec;
 }

@@ -6,7 +6,7 @@ import {
 } from "../../../components/plan/federation";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { tokenIssuerOf } from "../../../components/token-issuer";
-import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { serveKubernetesObjects } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
 
 describe("federation", () => {
@@ -134,22 +134,19 @@ describe("token logins", () => {
   let asked: string[];
   let kubeconfig: string;
   beforeAll(async () => {
-    kubeconfig = await serveKubernetesApi(({ url = "" }, response) => {
+    kubeconfig = await serveKubernetesObjects(({ url }) => {
       asked.push(url);
       const isDriver = url.endsWith("/csi-azuredisk-controller");
       const { env = "AZURE_FEDERATED_TOKEN_FILE", status, answer = 200 } = scene;
-      response.writeHead(answer).end(
-        JSON.stringify({
+      const containers = [{}, { env: [{ name: env, value: "" }] }];
+      return [
+        answer,
+        {
           metadata: { generation: 2 },
-          spec: {
-            replicas: 2,
-            template: {
-              spec: { containers: [{}, { env: [{ name: env, value: "" }] }] },
-            },
-          },
+          spec: { replicas: 2, template: { spec: { containers } } },
           status: { ...done, ...(isDriver && status) },
-        }),
-      );
+        },
+      ];
     });
   });
 

@@ -8,7 +8,7 @@ import {
 } from "../../../components/plan/upgrade";
 import { machinesOf } from "../../../components/settings/topology";
 import { minors } from "../../../components/versions";
-import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { etcdctlPod, serveKubernetesObjects } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
 
 const untouched: ControlPlaneChanges = { lost: [], replaced: [], removed: [] };
@@ -115,38 +115,18 @@ describe("versions of etcd's members", () => {
   let versions: readonly string[] | undefined;
   let kubeconfig: string;
 
-  /** An API whose kubelets run etcdctl at once. */
   beforeAll(async () => {
-    kubeconfig = await serveKubernetesApi((request, response) => {
-      const { method, url = "" } = request;
-      let body = "";
-      request.on("data", (chunk) => (body += chunk));
-      request.on("end", () => {
-        if (method === "PATCH") {
-          const { spec } = JSON.parse(body);
-          asked.push(spec.containers[0].command);
-          ranOn.push(spec.nodeName);
-        }
-        const status = versions
-          ? { phase: "Succeeded" }
-          : {
-              phase: "Failed",
-              containerStatuses: [{ state: { terminated: { exitCode: 1, message: "silence" } } }],
-            };
-        const endpoints = versions?.map((version, index) => ({
-          Endpoint: `https://${controlPlanes[index]!.address}:2379`,
-          Status: { version },
-        }));
-        response.end(
-          url.includes("/log?")
-            ? JSON.stringify(endpoints)
-            : JSON.stringify({
-                items: [],
-                spec: { containers: [{ name: "etcd", image: "etcd" }] },
-                status,
-              }),
-        );
-      });
+    kubeconfig = await serveKubernetesObjects((request) => {
+      if (request.method === "PATCH") {
+        const { spec } = request.body;
+        asked.push(spec.containers[0].command);
+        ranOn.push(spec.nodeName);
+      }
+      const endpoints = versions?.map((version, index) => ({
+        Endpoint: `https://${controlPlanes[index]!.address}:2379`,
+        Status: { version },
+      }));
+      return etcdctlPod(request, endpoints && JSON.stringify(endpoints));
     });
   });
   beforeEach(() => {

@@ -1,4 +1,4 @@
-import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { serveKubernetesObjects } from "../../support/kubernetes-api";
 import { checkSnapshot } from "../../../components/plan/wanted-snapshot";
 import { etcdOf, minors } from "../../../components/versions";
 import { account } from "../../../tools/local-azure/arm/resources/resource";
@@ -54,9 +54,7 @@ const ask = ({ restoreFrom, blobs, reads = true, isByChoice, reported, ...more }
       },
     });
     const where = `${endpoint}/etcd`;
-    const kubeconfig = await serveKubernetesApi((_, response) =>
-      response.end(JSON.stringify({ data: { where, ...reported } })),
-    );
+    const kubeconfig = await serveKubernetesObjects(() => [200, { data: { where, ...reported } }]);
     const { problems, warnings } = await checkSnapshot({
       settings: {
         clusterName: "zoned-test",
