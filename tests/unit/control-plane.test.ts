@@ -7,6 +7,7 @@ import {
   buildMachines,
   existing,
   payloadOf,
+  type Scene,
   stepType,
   vmType,
   waits,
@@ -21,6 +22,9 @@ const container =
 const isKnown = (output: pulumi.Output<unknown>): Promise<boolean> =>
   (output as unknown as { isKnown: Promise<boolean> }).isKnown;
 
+/** A cluster that has all of its control planes. */
+const alive = { initialization: existing, existing: names };
+
 type Built = Awaited<ReturnType<typeof buildMachines>>;
 
 let firstUp: Built;
@@ -28,28 +32,58 @@ let living: Built;
 
 beforeAll(async () => {
   firstUp = await buildMachines({ settings });
-  living = await buildMachines({ settings, initialization: existing, existing: names });
+  living = await buildMachines({ settings, ...alive });
 });
 
-it("makes all VMs side by side on the first update, and lets them join one after another", async () => {
-  const { recorder } = firstUp;
-
-  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
-  expect(await waits(recorder, stepType)).toEqual({
-    "cp-1": [],
-    "cp-2": ["cp-1"],
-    "cp-3": ["cp-2"],
-  });
+/** Machines of which each waits for the one before it. */
+const inTurn = (first: string, second: string, third: string) => ({
+  [first]: [],
+  [second]: [first],
+  [third]: [second],
 });
+const sideBySide = { "cp-1": [], "cp-2": [], "cp-3": [] };
 
-it("touches no VM of a living cluster before the one before it is a member again", async () => {
-  const { recorder } = living;
+it.each<[claim: string, scene: Scene, waits: { vms: object; steps?: object }]>([
+  [
+    "makes all VMs side by side on the first update, and lets them join one after another",
+    {},
+    { vms: sideBySide, steps: inTurn("cp-1", "cp-2", "cp-3") },
+  ],
+  [
+    "touches no VM of a living cluster before the one before it is a member again",
+    alive,
+    { vms: inTurn("cp-1", "cp-2", "cp-3") },
+  ],
+  [
+    "begins with the machine that is not well, and touches the others only after it",
+    { ...alive, repairFirst: names[1] },
+    { vms: inTurn("cp-2", "cp-1", "cp-3"), steps: inTurn("cp-2", "cp-1", "cp-3") },
+  ],
+  [
+    "makes machines that a living cluster does not have yet side by side",
+    { ...alive, existing: names.slice(0, 1) },
+    { vms: sideBySide },
+  ],
+  [
+    "has all that have left etcd join again before it touches a member",
+    { ...alive, left: names.slice(1), repairFirst: names[1] },
+    { vms: inTurn("cp-2", "cp-3", "cp-1") },
+  ],
+  [
+    "makes those that a living cluster has lost one after another",
+    { ...alive, existing: names.slice(0, 1), remembered: names, repairFirst: names[1] },
+    { vms: inTurn("cp-2", "cp-1", "cp-3") },
+  ],
+  [
+    "makes machines side by side when it initializes anew, whatever exists",
+    { existing: names },
+    { vms: sideBySide },
+  ],
+])("%s", async (_, scene, { vms, steps }) => {
+  const { recorder } = await buildMachines({ settings, ...scene });
 
-  expect(await waits(recorder, vmType)).toEqual({
-    "cp-1": [],
-    "cp-2": ["cp-1"],
-    "cp-3": ["cp-2"],
-  });
+  expect(await waits(recorder, vmType)).toEqual(vms);
+  if (steps) expect(await waits(recorder, stepType)).toEqual(steps);
 });
 
 it("touches none before pods may run on the one before it again", async () => {
@@ -62,33 +96,8 @@ it("touches none before pods may run on the one before it again", async () => {
   }
 });
 
-it("begins with the machine that is not well, and touches the others only after it", async () => {
-  const { recorder } = await buildMachines({
-    settings,
-    initialization: existing,
-    existing: names,
-    repairFirst: names[1],
-  });
-
-  expect(await waits(recorder, vmType)).toEqual({
-    "cp-2": [],
-    "cp-1": ["cp-2"],
-    "cp-3": ["cp-1"],
-  });
-  expect(await waits(recorder, stepType)).toEqual({
-    "cp-2": [],
-    "cp-1": ["cp-2"],
-    "cp-3": ["cp-1"],
-  });
-});
-
 it("gives each machine the same files whoever is touched first, the day of its renewal among them", async () => {
-  const { recorder } = await buildMachines({
-    settings,
-    initialization: existing,
-    existing: names,
-    repairFirst: names[1],
-  });
+  const { recorder } = await buildMachines({ settings, ...alive, repairFirst: names[1] });
 
   const days = [];
   for (const name of names) {
@@ -98,54 +107,6 @@ it("gives each machine the same files whoever is touched first, the day of its r
     days.push(/OnCalendar=(\w+)/.exec(timer!.content)?.[1]);
   }
   expect(days).toEqual(["Mon", "Tue", "Wed"]);
-});
-
-it("makes machines that a living cluster does not have yet side by side", async () => {
-  const { recorder } = await buildMachines({
-    settings,
-    initialization: existing,
-    existing: names.slice(0, 1),
-  });
-
-  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
-});
-
-it("has all that have left etcd join again before it touches a member", async () => {
-  const { recorder } = await buildMachines({
-    settings,
-    initialization: existing,
-    existing: names,
-    left: names.slice(1),
-    repairFirst: names[1],
-  });
-
-  expect(await waits(recorder, vmType)).toEqual({
-    "cp-2": [],
-    "cp-3": ["cp-2"],
-    "cp-1": ["cp-3"],
-  });
-});
-
-it("makes those that a living cluster has lost one after another", async () => {
-  const { recorder } = await buildMachines({
-    settings,
-    initialization: existing,
-    existing: names.slice(0, 1),
-    remembered: names,
-    repairFirst: names[1],
-  });
-
-  expect(await waits(recorder, vmType)).toEqual({
-    "cp-2": [],
-    "cp-1": ["cp-2"],
-    "cp-3": ["cp-1"],
-  });
-});
-
-it("makes machines side by side when it initializes anew, whatever exists", async () => {
-  const { recorder } = await buildMachines({ settings, existing: names });
-
-  expect(await waits(recorder, vmType)).toEqual({ "cp-1": [], "cp-2": [], "cp-3": [] });
 });
 
 it("initializes when balancer and network exist, and joins when nodes can become ready", async () => {
@@ -163,8 +124,7 @@ it("brings every control plane the keys of Secrets, and has the last one rewrite
   const { recorder } = await buildMachines({
     settings,
     encryptionKeys: rewriting,
-    initialization: existing,
-    existing: names,
+    ...alive,
     repairFirst: names[2],
   });
 
