@@ -1,20 +1,25 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, cpSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import { stringify } from "yaml";
 
+import { renderKubeconfig } from "../../components/kubeconfig";
 import { encryptionAlgorithm } from "../../components/key-algorithm";
 import { versions } from "../../components/versions";
-import { Api, kubeconfigOf } from "../../tools/local-azure/machines/simulated/api";
+import { Api, type ApiUser, kubeconfigOf } from "../../tools/local-azure/machines/simulated/api";
 import { freePort } from "./listen";
 import { testFolder } from "./test-folder";
 import { built, output } from "./tools";
 
 type Flags = Readonly<Record<string, string>>;
 
-/** Starts a program of the control plane, which writes into a log. */
+const running: ChildProcess[] = [];
+
+afterAll(() => Promise.all(running.map(ended)));
+
+/** Starts a program of the control plane, which writes into a log, until the test file has ended. */
 export function spawned(
   program: string,
   flags: Flags,
@@ -28,18 +33,19 @@ export function spawned(
     env: { ...process.env, ...variables },
   });
   closeSync(out);
+  running.push(child);
   return child;
 }
 
 export async function ended(child: ChildProcess | undefined): Promise<void> {
-  if (child === undefined || child.exitCode !== null) return;
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const exit = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGKILL");
   await exit;
 }
 
-/** A real etcd of one member, whose files are in a folder; and where it answers. */
-export async function startEtcd(folder: string): Promise<{ etcd: ChildProcess; url: string }> {
+/** A real etcd of one member, whose files are in a folder; where it answers. */
+export async function startEtcd(folder: string): Promise<string> {
   const url = `http://127.0.0.1:${await freePort()}`;
   const flags = {
     "data-dir": join(folder, "data"),
@@ -48,7 +54,8 @@ export async function startEtcd(folder: string): Promise<{ etcd: ChildProcess; u
     "listen-peer-urls": `http://127.0.0.1:${await freePort()}`,
     "unsafe-no-fsync": "true",
   };
-  return { etcd: spawned("etcd", flags, join(folder, "etcd.log")), url };
+  spawned("etcd", flags, join(folder, "etcd.log"));
+  return url;
 }
 
 /** For keys whose algorithm no claim is about: kubeadm takes a tenth of a second for each of RSA. */
@@ -113,31 +120,69 @@ export async function apiIsReady(
   }
 }
 
-/**
- * A real API server with an etcd and certificates of its own, in a folder that goes with it, and the client of who may
- * do everything.
- */
-export async function startApiServer(flags: Flags = {}) {
-  const folder = testFolder();
-  const pki = join(folder, "pki");
-  const log = join(folder, "api.log");
-  const port = await freePort();
-  const config = makeCertificates(folder, port);
-  const { etcd, url } = await startEtcd(folder);
-  const all = { ...apiServerFlags(url, port, pki), ...flags };
-  const server = spawned("kube-apiserver", all, log);
-  const { ca, user } = kubeconfigOf(readFileSync(join(folder, "super-admin.conf"), "utf8"));
-  const place = { host: "127.0.0.1", port, serverName: "kubernetes", ca };
-  const api = new Api(place, user);
-  const stop = async () => {
-    await ended(server);
-    await ended(etcd);
-  };
-  try {
-    await apiIsReady(server, () => api.isReady(), log);
-  } catch (error) {
-    await stop();
-    throw error;
+/** A real API server with certificates of kubeadm, which may be started anew. */
+export class RealApiServer {
+  readonly pki: string;
+  private server: ChildProcess | undefined;
+
+  private constructor(
+    /** Where its certificates, super-admin.conf and its log are. */
+    readonly folder: string,
+    readonly port: number,
+    private readonly etcd: string,
+    /** kubeadm's configuration. */
+    readonly configuration: string,
+  ) {
+    this.pki = join(folder, "pki");
   }
-  return { api, place, user, folder, pki, config, stop };
+
+  /**
+   * Its certificates.
+   *
+   * @param like one that has the same CAs and keys
+   */
+  static async prepare(folder: string, etcd: string, like?: RealApiServer): Promise<RealApiServer> {
+    const port = await freePort();
+    if (like) cpSync(like.pki, join(folder, "pki"), { recursive: true });
+    return new RealApiServer(folder, port, etcd, makeCertificates(folder, port));
+  }
+
+  async start(flags: Flags = {}, variables: Readonly<Record<string, string>> = {}): Promise<void> {
+    const log = join(this.folder, "api.log");
+    const all = { ...apiServerFlags(this.etcd, this.port, this.pki), ...flags };
+    await ended(this.server);
+    this.server = spawned("kube-apiserver", all, log, variables);
+    await apiIsReady(this.server, () => this.api.isReady(), log);
+  }
+
+  private get admin() {
+    return kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8"));
+  }
+
+  of(user: ApiUser): Api {
+    const { ca } = this.admin;
+    return new Api({ host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca }, user);
+  }
+
+  /** Of who may do everything. */
+  get api(): Api {
+    return this.of(this.admin.user);
+  }
+
+  /** The same as the stack's output has it. */
+  get kubeconfig(): string {
+    const { ca, user } = this.admin;
+    return renderKubeconfig({
+      ...{ clusterName: "demo", server: `https://127.0.0.1:${this.port}`, caCert: ca },
+      ...{ clientCert: user.cert!, clientKey: user.key! },
+    });
+  }
+}
+
+/** One with an etcd of its own. */
+export async function startApiServer(flags: Flags = {}): Promise<RealApiServer> {
+  const folder = testFolder();
+  const server = await RealApiServer.prepare(folder, await startEtcd(folder));
+  await server.start(flags);
+  return server;
 }

@@ -1,4 +1,3 @@
-import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttps, type Server } from "node:https";
@@ -276,7 +275,6 @@ function plain(input: unknown): any {
 describeUnless(obstacle)("the real metrics-server behind the real API server", () => {
   const root = testFolder();
   const pki = join(root, "pki");
-  const started: ChildProcess[] = [];
   const kubelets: Server[] = [];
   let objects: any[];
 
@@ -370,7 +368,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
       phase("certs", what);
     }
     phase("kubeconfig", "super-admin", "--kubeconfig-dir", root);
-    const { etcd, url } = await startEtcd(root);
+    const url = await startEtcd(root);
     const log = join(root, "api.log");
     const server = spawned(
       "kube-apiserver",
@@ -392,7 +390,6 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
       },
       log,
     );
-    started.push(etcd, server);
     const isReady = async () => (await kubectl("get", "--raw", "/readyz")).code === 0;
     await apiIsReady(server, isReady, log);
     return apiPort;
@@ -478,12 +475,11 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
         return [flagName, value];
       }),
     );
-    started.push(spawned("metrics-server", named, join(root, "metrics.log")));
+    spawned("metrics-server", named, join(root, "metrics.log"));
     await until("the API of metrics-server", async () => (await availability())?.status === "True");
   });
 
   afterAll(() => {
-    for (const one of started) one.kill("SIGKILL");
     for (const one of kubelets) one.close().closeAllConnections();
   });
 

@@ -193,7 +193,6 @@ describe("kured at the real API server", () => {
   const daemonSets = "/apis/apps/v1/namespaces/kube-system/daemonsets";
   const lock = "weave.works/kured-node-lock";
 
-  let server: Awaited<ReturnType<typeof startApiServer>>;
   let operator: Api;
   /** Whoever has read the token that is on every machine. */
   let kured: Api;
@@ -238,15 +237,14 @@ describe("kured at the real API server", () => {
 
   beforeAll(async () => {
     // kubeadm sets it.
-    server = await startApiServer({ "allow-privileged": "true" });
+    const server = await startApiServer({ "allow-privileged": "true" });
     operator = server.api;
     await applyAll();
     const { status } = await operator.post(`${system}/serviceaccounts/kured/token`, { spec: {} });
-    kured = new Api(server.place, { token: status.token });
+    kured = server.of({ token: status.token });
     // A policy is in force some time after it was made.
     while ((await changed(kured, runOther)) === "done" && tries < 100) await wait(200);
   });
-  afterAll(() => server?.stop());
 
   it("takes its lock by an update of its DaemonSet", async () => {
     expect(await changed(kured, takeLock)).toBe("done");

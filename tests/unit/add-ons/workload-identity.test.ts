@@ -13,7 +13,7 @@ import {
   tokenIssuerOf,
 } from "../../../components/token-issuer";
 import { Api, type Body } from "../../../tools/local-azure/machines/simulated/api";
-import { startApiServer } from "../../support/api-server";
+import { type RealApiServer, startApiServer } from "../../support/api-server";
 import { built, output } from "../../support/tools";
 import { until } from "../../support/until";
 
@@ -27,7 +27,7 @@ const clientId = "99999999-2222-4333-8444-555555555555";
 const app = { namespace: "shop", serviceAccount: "app" };
 const policies = "/apis/admissionregistration.k8s.io/v1";
 
-let server: Awaited<ReturnType<typeof startApiServer>>;
+let server: RealApiServer;
 let api: Api;
 
 beforeAll(async () => {
@@ -37,7 +37,6 @@ beforeAll(async () => {
   });
   api = server.api;
 });
-afterAll(() => server?.stop());
 
 it("publishes what the API server itself would, for the same key", async () => {
   const documents = {

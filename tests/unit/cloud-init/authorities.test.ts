@@ -253,10 +253,6 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
         .replace(/server: .*/, `server: https://127.0.0.1:${ports.api}`),
     );
 
-  afterAll(async () => {
-    for (const child of running.values()) await ended(child);
-  });
-
   it("admit whom the old CA signed until the last stage, whom the new one signed from the first, and nobody is left without the API", async () => {
     const users = {
       old: await userOf(born, "operator", "system:masters"),

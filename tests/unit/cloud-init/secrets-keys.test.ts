@@ -1,5 +1,3 @@
-import type { ChildProcess } from "node:child_process";
-import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -7,22 +5,10 @@ import { stringify } from "yaml";
 
 import { encryptionFile, encryptionFlags } from "../../../components/kubeadm/encryption";
 import { isRewriting, nextKeys, only, RotationState } from "../../../components/kubeadm/rotations";
-import {
-  Api,
-  ApiError,
-  Body,
-  kubeconfigOf,
-} from "../../../tools/local-azure/machines/simulated/api";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
+import { Api, ApiError, Body } from "../../../tools/local-azure/machines/simulated/api";
+import { RealApiServer, startEtcd } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
-import { freePort } from "../../support/listen";
+import { testFolder } from "../../support/test-folder";
 import { built, output } from "../../support/tools";
 
 const encryptionSecret = "a key in the stack's state";
@@ -30,22 +16,17 @@ const namespace = "/api/v1/namespaces/default/secrets";
 
 /** A control plane machine, as far as its API server and its script are concerned. */
 class ControlPlane {
-  readonly machine = new FakeMachine({});
-  readonly pki = join(this.machine.root, "etc/kubernetes/pki");
-  private server: ChildProcess | undefined;
-
-  constructor(
-    private readonly port: number,
-    private readonly etcd: string,
+  private constructor(
+    readonly machine: FakeMachine,
+    readonly server: RealApiServer,
   ) {}
 
-  /** Certificates of the real kubeadm, the same for all. */
-  prepare(from?: ControlPlane): void {
-    const { machine, pki, port } = this;
-    if (from) cpSync(from.pki, pki, { recursive: true });
-    makeCertificates(join(machine.root, "etc/kubernetes"), port);
-    const kubeconfig = machine.read("/etc/kubernetes/super-admin.conf");
-    machine.write("/etc/kubernetes/admin.conf", kubeconfig);
+  /** @param like one whose certificates of the real kubeadm it has */
+  static async prepare(etcd: string, like?: ControlPlane): Promise<ControlPlane> {
+    const machine = new FakeMachine({});
+    const folder = join(machine.root, "etc/kubernetes");
+    const server = await RealApiServer.prepare(folder, etcd, like?.server);
+    machine.write("/etc/kubernetes/admin.conf", machine.read("/etc/kubernetes/super-admin.conf"));
     machine.write(
       "/etc/kubernetes/manifests/kube-apiserver.yaml",
       stringify(Object.entries(encryptionFlags).map(([name, value]) => `--${name}=${value}`)),
@@ -53,6 +34,7 @@ class ControlPlane {
     machine.program("kubectl", `exec ${built("kubectl")} "$@"`);
     machine.ship("bootstrap.sh", "/script.sh");
     machine.write("/run/zoned/variables", "api_name=it\napi_port=6443\n");
+    return new ControlPlane(machine, server);
   }
 
   take(keys: RotationState): void {
@@ -61,25 +43,13 @@ class ControlPlane {
   }
 
   /** Starts the API server, or starts it anew, as a reboot would. */
-  async start(): Promise<void> {
-    const { root } = this.machine;
-    await ended(this.server);
-    const flags = {
-      ...encryptionFlags,
-      "encryption-provider-config": `${root}${encryptionFlags["encryption-provider-config"]}`,
-      ...apiServerFlags(this.etcd, this.port, this.pki),
-    };
-    this.server = spawned("kube-apiserver", flags, join(root, "api.log"));
-    await apiIsReady(this.server, () => this.api.isReady(), join(root, "api.log"));
-  }
-
-  async stop(): Promise<void> {
-    await ended(this.server);
+  start(): Promise<void> {
+    const file = `${this.machine.root}${encryptionFlags["encryption-provider-config"]}`;
+    return this.server.start({ ...encryptionFlags, "encryption-provider-config": file });
   }
 
   get api(): Api {
-    const { ca, user } = kubeconfigOf(this.machine.read("/etc/kubernetes/admin.conf"));
-    return new Api({ host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca }, user);
+    return this.server.api;
   }
 
   run = (what: string) => this.machine.run("/script.sh", [what]);
@@ -89,8 +59,6 @@ class ControlPlane {
 }
 
 describe("two real API servers on one real etcd", () => {
-  const machine = new FakeMachine({});
-  let etcd: ChildProcess | undefined;
   let url: string;
   let first: ControlPlane;
   let second: ControlPlane;
@@ -118,11 +86,9 @@ describe("two real API servers on one real etcd", () => {
   });
 
   beforeAll(async () => {
-    ({ etcd, url } = await startEtcd(machine.root));
-    first = new ControlPlane(await freePort(), url);
-    second = new ControlPlane(await freePort(), url);
-    first.prepare();
-    second.prepare(first);
+    url = await startEtcd(testFolder());
+    first = await ControlPlane.prepare(url);
+    second = await ControlPlane.prepare(url, first);
     for (const one of [first, second]) one.take(only(1));
     await Promise.all([first.start(), second.start()]);
     await first.api
@@ -132,11 +98,6 @@ describe("two real API servers on one real etcd", () => {
         metadata: { name: "default" },
       })
       .catch(() => undefined);
-  });
-
-  afterAll(async () => {
-    await Promise.all([first, second].map((one) => one?.stop()));
-    await ended(etcd);
   });
 
   it("store a Secret encrypted, which the other one reads", async () => {

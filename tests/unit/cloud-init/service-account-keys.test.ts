@@ -1,25 +1,18 @@
 import type { ChildProcess } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { cpSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { renderKubeconfig } from "../../../components/kubeconfig";
 import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotations";
 import { getLegacyTokens } from "../../../components/plan/service-account-keys";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";
-import { Api, ApiError, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
+import { Api, ApiError } from "../../../tools/local-azure/machines/simulated/api";
+import { ended, RealApiServer, spawned, startEtcd } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
+import { testFolder } from "../../support/test-folder";
 import { built, output } from "../../support/tools";
 import { until } from "../../support/until";
 
@@ -37,22 +30,20 @@ const pairs = [1, 2].map(() => {
 
 /** The real API server and controller manager of one machine, with the script that gives it keys. */
 class ControlPlane {
-  readonly machine = new FakeMachine({});
-  private readonly pki = join(this.machine.root, "etc/kubernetes/pki");
-  configuration = "";
-  private server: ChildProcess | undefined;
   private manager: ChildProcess | undefined;
 
-  constructor(
-    private readonly port: number,
+  private constructor(
+    readonly machine: FakeMachine,
+    readonly server: RealApiServer,
     private readonly managerPort: number,
-    private readonly etcd: string,
   ) {}
 
-  prepare(from?: ControlPlane): void {
-    const { machine, pki, port } = this;
-    if (from) cpSync(from.pki, pki, { recursive: true });
-    this.configuration = makeCertificates(join(machine.root, "etc/kubernetes"), port);
+  /** @param like one whose certificates of the real kubeadm it has */
+  static async prepare(etcd: string, like?: ControlPlane): Promise<ControlPlane> {
+    const machine = new FakeMachine({});
+    const folder = join(machine.root, "etc/kubernetes");
+    const server = await RealApiServer.prepare(folder, etcd, like?.server);
+    return new ControlPlane(machine, server, await freePort());
   }
 
   /** By the script, as the bootstrap step of a stage has it. */
@@ -77,63 +68,27 @@ class ControlPlane {
   async forget(): Promise<void> {
     const text = readFileSync(join(checkout, "docs/day-2.md"), "utf8");
     const [command] = /^sed .*sa\.pub/m.exec(text)!;
-    output("bash", ["-c", command.replace("/etc/kubernetes/pki", this.pki)]);
-    await this.startApi();
-  }
-
-  async startApi(): Promise<void> {
-    const { root } = this.machine;
-    await ended(this.server);
-    const log = join(root, "api.log");
-    const flags = apiServerFlags(this.etcd, this.port, this.pki);
-    this.server = spawned("kube-apiserver", flags, log);
-    await apiIsReady(this.server, () => this.api.isReady(), log);
+    output("bash", ["-c", command.replace("/etc/kubernetes/pki", this.server.pki)]);
+    await this.server.start();
   }
 
   async startManager(): Promise<void> {
-    const { root } = this.machine;
+    const { folder, pki } = this.server;
     await ended(this.manager);
     const flags = {
-      kubeconfig: join(root, "etc/kubernetes/super-admin.conf"),
+      kubeconfig: join(folder, "super-admin.conf"),
       "leader-elect": "false",
       "bind-address": "127.0.0.1",
       "secure-port": `${this.managerPort}`,
       controllers: "serviceaccount-controller,serviceaccount-token-controller",
-      "root-ca-file": `${this.pki}/ca.crt`,
-      "service-account-private-key-file": `${this.pki}/sa.key`,
+      "root-ca-file": `${pki}/ca.crt`,
+      "service-account-private-key-file": `${pki}/sa.key`,
     };
-    this.manager = spawned("kube-controller-manager", flags, join(root, "manager.log"));
-  }
-
-  async stop(): Promise<void> {
-    await ended(this.manager);
-    await ended(this.server);
-  }
-
-  private get admin() {
-    return kubeconfigOf(this.machine.read("/etc/kubernetes/super-admin.conf"));
-  }
-
-  private of(user: ConstructorParameters<typeof Api>[1]): Api {
-    const { ca } = this.admin;
-    const server = { host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca };
-    return new Api(server, user);
+    this.manager = spawned("kube-controller-manager", flags, join(folder, "manager.log"));
   }
 
   get api(): Api {
-    return this.of(this.admin.user);
-  }
-
-  /** As the stack's output has it. */
-  get kubeconfig(): string {
-    const { ca, user } = this.admin;
-    return renderKubeconfig({
-      clusterName: "demo",
-      server: `https://127.0.0.1:${this.port}`,
-      caCert: ca,
-      clientCert: user.cert!,
-      clientKey: user.key!,
-    });
+    return this.server.api;
   }
 
   async newToken(): Promise<string> {
@@ -147,7 +102,8 @@ class ControlPlane {
 
   /** What the API server says of a token: 403 to one that may not, 401 to one that is nobody's. */
   statusOf = (token: string): Promise<number | undefined> =>
-    this.of({ token })
+    this.server
+      .of({ token })
       .get(secrets)
       .then(
         () => 200,
@@ -156,7 +112,7 @@ class ControlPlane {
 
   /** Those that it publishes for whoever else verifies tokens. */
   publicKeys(): number {
-    const kubeconfig = join(this.machine.root, "etc/kubernetes/super-admin.conf");
+    const kubeconfig = join(this.server.folder, "super-admin.conf");
     const jwks = ["get", "--raw", "/openid/v1/jwks"];
     const said = output(built("kubectl"), ["--kubeconfig", kubeconfig, ...jwks]);
     return (JSON.parse(said) as { keys: object[] }).keys.length;
@@ -164,28 +120,18 @@ class ControlPlane {
 }
 
 describe("two real API servers, a real controller manager and the real kubeadm", () => {
-  const machine = new FakeMachine({});
-  let etcd: ChildProcess | undefined;
   let first: ControlPlane;
   let second: ControlPlane;
 
   beforeAll(async () => {
-    const started = await startEtcd(machine.root);
-    etcd = started.etcd;
-    first = new ControlPlane(await freePort(), await freePort(), started.url);
-    second = new ControlPlane(await freePort(), await freePort(), started.url);
-    first.prepare();
-    second.prepare(first);
+    const etcd = await startEtcd(testFolder());
+    first = await ControlPlane.prepare(etcd);
+    second = await ControlPlane.prepare(etcd, first);
     for (const one of [first, second]) await one.take(only(1));
-    await Promise.all([first.startApi(), second.startApi()]);
+    await Promise.all([first.server.start(), second.server.start()]);
     await first.startManager();
     await until("the account", () => first.api.find(`${accounts}/default`));
     await makeLegacySecret();
-  });
-
-  afterAll(async () => {
-    await Promise.all([first, second].map((one) => one?.stop()));
-    await ended(etcd);
   });
 
   const makeLegacySecret = () =>
@@ -209,7 +155,7 @@ describe("two real API servers, a real controller manager and the real kubeadm",
     getLegacyTokens({
       settings: { skipHealthCheckUntil: "" },
       previous: { serviceAccountKeys: keys } as PreviousOutputs,
-      kubeconfig: first.kubeconfig,
+      kubeconfig: first.server.kubeconfig,
       now: new Date().toISOString(),
     });
 
@@ -238,9 +184,9 @@ describe("two real API servers, a real controller manager and the real kubeadm",
       for (const one of [first, second]) {
         await one.take(keys);
         // kubeadm takes the file of several keys, and leaves it.
-        const phase = ["init", "phase", "certs", "sa", "--config", one.configuration];
+        const phase = ["init", "phase", "certs", "sa", "--config", one.server.configuration];
         expect(output(built("kubeadm"), phase)).toContain('Using the existing "sa" key');
-        await one.startApi();
+        await one.server.start();
         if (one === first) await one.startManager();
         // Of both stages, at once.
         tokens.add(await first.newToken()).add(await second.newToken());
@@ -260,7 +206,7 @@ describe("two real API servers, a real controller manager and the real kubeadm",
     keys = nextKeys(keys, 2);
     await second.forget();
     await first.take(keys);
-    await first.startApi();
+    await first.server.start();
     for (const one of [first, second]) {
       expect(one.publicKeys()).toBe(1);
       expect([await one.statusOf(old!), await one.statusOf(legacy)]).toEqual([401, 401]);
@@ -304,7 +250,7 @@ describe("two real API servers, a real controller manager and the real kubeadm",
 
   it("say why nobody knows where they do not answer", async () => {
     const port = await freePort();
-    const kubeconfig = first.kubeconfig.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
+    const kubeconfig = first.server.kubeconfig.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
 
     expect(
       await getLegacyTokens({

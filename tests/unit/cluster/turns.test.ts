@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { turns } from "../../../components/add-ons/turns";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
 import { endTurn, endTurnIfGone, takeTurn, turnsName } from "../../../components/cluster/turns";
-import { renderKubeconfig } from "../../../components/kubeconfig";
 import { Api, type Body, kubeconfigOf } from "../../../tools/local-azure/machines/simulated/api";
-import { startApiServer } from "../../support/api-server";
+import { type RealApiServer, startApiServer } from "../../support/api-server";
 import { FakeMachine } from "../../support/fake-machine";
 import { Recorder } from "../../support/record";
 import { built, output } from "../../support/tools";
@@ -14,7 +13,7 @@ import { built, output } from "../../support/tools";
 jest.setTimeout(600_000);
 
 const configMaps = "/api/v1/namespaces/kube-system/configmaps";
-let server: Awaited<ReturnType<typeof startApiServer>>;
+let server: RealApiServer;
 let api: Api;
 let operator: KubernetesApi;
 let nobodyIsDown: Body;
@@ -23,7 +22,7 @@ let nobodyIsDown: Body;
 function machineNamed(name: string): FakeMachine {
   const machine = new FakeMachine({});
   const text = output(built("kubeadm"), [
-    ...["kubeconfig", "user", "--config", server.config, "--org", "system:nodes"],
+    ...["kubeconfig", "user", "--config", server.configuration, "--org", "system:nodes"],
     ...["--client-name", `system:node:${name}`],
   ]);
   const { user } = kubeconfigOf(text);
@@ -33,7 +32,7 @@ function machineNamed(name: string): FakeMachine {
   machine.write("/run/zoned/it", "");
   machine.write(
     "/var/lib/zoned/variables",
-    `machine=${name}\nrole=worker\napi_name=127.0.0.1\napi_port=${server.place.port}\ndrain_minutes=15\nversion=1.36.3\n`,
+    `machine=${name}\nrole=worker\napi_name=127.0.0.1\napi_port=${server.port}\ndrain_minutes=15\nversion=1.36.3\n`,
   );
   return machine;
 }
@@ -52,13 +51,7 @@ beforeAll(async () => {
     "enable-admission-plugins": "NodeRestriction",
   });
   ({ api } = server);
-  const { place, user } = server;
-  operator = new KubernetesApi(
-    renderKubeconfig({
-      ...{ clusterName: "zoned-test", server: `https://127.0.0.1:${place.port}` },
-      ...{ caCert: place.ca, clientCert: user.cert!, clientKey: user.key! },
-    }),
-  );
+  operator = new KubernetesApi(server.kubeconfig);
   const recorder = await Recorder.start();
   turns(["one", "two"], { transformations: [recorder.watch] });
   nobodyIsDown = (await recorder.object("ConfigMap", turnsName)).inputs as Body;
@@ -74,10 +67,7 @@ beforeAll(async () => {
   [one, two] = [machineNamed("one"), machineNamed("two")];
 });
 beforeEach(() => api.put(`${configMaps}/${turnsName}`, nobodyIsDown));
-afterAll(async () => {
-  await operator?.close();
-  await server?.stop();
-});
+afterAll(() => operator?.close());
 
 it("lets one of two machines be down that want to be at the same moment", async () => {
   const ends = await Promise.all([one, two].map((each) => on(each, "take_turn", "Reboot", "30")));

@@ -1,31 +1,16 @@
-import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
 
 import { adminsBinding } from "../../../components/add-ons/cluster-rights";
 import { KubernetesApi } from "../../../components/cluster/kubernetes-api";
-import { renderKubeconfig } from "../../../components/kubeconfig";
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import type { Entra, Settings } from "../../../components/settings/settings";
 import { issuerIn, type IssuerState } from "../../../tools/doctor/cluster-state";
-import {
-  Api,
-  ApiError,
-  type Body,
-  kubeconfigOf,
-} from "../../../tools/local-azure/machines/simulated/api";
-import {
-  apiIsReady,
-  apiServerFlags,
-  ended,
-  makeCertificates,
-  spawned,
-  startEtcd,
-} from "../../support/api-server";
-import { freePort } from "../../support/listen";
+import { ApiError, type Body } from "../../../tools/local-azure/machines/simulated/api";
+import { RealApiServer, startEtcd } from "../../support/api-server";
 import { machine, specOf, validSettings } from "../../support/sample";
 import { application, tenant } from "../../support/settings-cases/entra";
 import { testFolder } from "../../support/test-folder";
@@ -39,106 +24,63 @@ const none: Entra = {
   ...{ usernameClaim: "", groupsClaim: "", ca: "" },
 };
 
-/** The real API server with what the program gives a control plane for people. */
-class ControlPlane {
-  readonly folder = testFolder();
-  private readonly pki = join(this.folder, "pki");
-  private readonly log = join(this.folder, "api.log");
-  private etcd: ChildProcess | undefined;
-  private url = "";
-  private port = 0;
-  private server: ChildProcess | undefined;
+let server: RealApiServer;
 
-  async prepare(): Promise<void> {
-    this.port = await freePort();
-    const { etcd, url } = await startEtcd(this.folder);
-    Object.assign(this, { etcd, url });
-    makeCertificates(this.folder, this.port);
-  }
+beforeAll(async () => {
+  const folder = testFolder();
+  server = await RealApiServer.prepare(folder, await startEtcd(folder));
+});
 
-  async start(settings: Settings, variables: Readonly<Record<string, string>> = {}) {
-    await ended(this.server);
-    const files = kubeadmFiles(specOf(settings), machine);
-    const isOf = (name: string) => files.find(({ path }) => path.endsWith(`/${name}`))!.content;
-    const authentication = join(this.folder, "authentication.yaml");
-    writeFileSync(authentication, isOf("authentication.yaml"));
-    const { apiServer } = parseAllDocuments(isOf("kubeadm-init.yaml"))
-      .map((document) => document.toJS() as Body)
-      .find(({ kind }) => kind === "ClusterConfiguration")!;
-    const given = ((apiServer.extraEnvs ?? []) as { name: string; value: string }[]).map(
-      ({ name, value }) => [name, value],
-    );
-    this.server = spawned(
-      "kube-apiserver",
-      {
-        ...apiServerFlags(this.url, this.port, this.pki),
-        "authentication-config": authentication,
-      },
-      this.log,
-      { ...Object.fromEntries(given), ...variables },
-    );
-    await apiIsReady(this.server, () => this.admin.isReady(), this.log);
-  }
-
-  async stop(): Promise<void> {
-    await ended(this.server);
-    await ended(this.etcd);
-  }
-
-  of(user: ConstructorParameters<typeof Api>[1]): Api {
-    const { ca } = kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8"));
-    return new Api({ host: "127.0.0.1", port: this.port, serverName: "kubernetes", ca }, user);
-  }
-
-  get admin(): Api {
-    return this.of(kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8")).user);
-  }
-
-  /** What doctor sees of the issuer. */
-  async issuer(): Promise<IssuerState> {
-    const { ca, user } = kubeconfigOf(readFileSync(join(this.folder, "super-admin.conf"), "utf8"));
-    const access = { clusterName: "demo", server: `https://127.0.0.1:${this.port}`, caCert: ca };
-    const kubeconfig = renderKubeconfig({
-      ...access,
-      clientCert: user.cert!,
-      clientKey: user.key!,
-    });
-    const api = new KubernetesApi(kubeconfig);
-    return issuerIn(await api.get("/metrics").finally(() => api.close()));
-  }
-
-  /** The status and the words of an answer to somebody who lists the nodes. */
-  lists = (token?: string, path = nodes): Promise<string> =>
-    this.of({ token })
-      .get(path)
-      .then(
-        () => "200",
-        (error: Error) => {
-          if (error instanceof ApiError) return `${error.status} ${error.message}`;
-          throw error;
-        },
-      );
-
-  /** As whom the API server takes somebody, as `kubectl auth whoami` says it. */
-  async whoami(token: string): Promise<Body> {
-    const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
-    const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    return (await this.of({ token }).post(path, review)).status.userInfo;
-  }
-
-  bind = (entra: Entra): Promise<Body> =>
-    this.admin.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      ...adminsBinding(entra),
-    });
+/** Starts it with what the program gives a control plane for people. */
+async function start(settings: Settings, variables: Readonly<Record<string, string>> = {}) {
+  const files = kubeadmFiles(specOf(settings), machine);
+  const isOf = (name: string) => files.find(({ path }) => path.endsWith(`/${name}`))!.content;
+  const authentication = join(server.folder, "authentication.yaml");
+  writeFileSync(authentication, isOf("authentication.yaml"));
+  const { apiServer } = parseAllDocuments(isOf("kubeadm-init.yaml"))
+    .map((document) => document.toJS() as Body)
+    .find(({ kind }) => kind === "ClusterConfiguration")!;
+  const given = ((apiServer.extraEnvs ?? []) as { name: string; value: string }[]).map(
+    ({ name, value }) => [name, value],
+  );
+  await server.start(
+    { "authentication-config": authentication },
+    { ...Object.fromEntries(given), ...variables },
+  );
 }
 
-const controlPlane = new ControlPlane();
+/** What doctor sees of the issuer. */
+async function issuerSeen(): Promise<IssuerState> {
+  const api = new KubernetesApi(server.kubeconfig);
+  return issuerIn(await api.get("/metrics").finally(() => api.close()));
+}
 
-/** The API server asks again every ten seconds. */
-beforeAll(() => controlPlane.prepare());
-afterAll(() => controlPlane.stop());
+/** The status and the words of an answer to somebody who lists the nodes. */
+const lists = (token?: string, path = nodes): Promise<string> =>
+  server
+    .of({ token })
+    .get(path)
+    .then(
+      () => "200",
+      (error: Error) => {
+        if (error instanceof ApiError) return `${error.status} ${error.message}`;
+        throw error;
+      },
+    );
+
+/** As whom the API server takes somebody, as `kubectl auth whoami` says it. */
+async function whoami(token: string): Promise<Body> {
+  const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+  const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+  return (await server.of({ token }).post(path, review)).status.userInfo;
+}
+
+const bind = (entra: Entra): Promise<Body> =>
+  server.api.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRoleBinding",
+    ...adminsBinding(entra),
+  });
 
 describe("a real API server, and people of Entra ID behind a proxy", () => {
   const entra = { ...none, tenant, application, admins: [admins] };
@@ -165,24 +107,24 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
     issuer = await startIssuer("login.microsoftonline.com");
     issuer.state.isDown = true;
     // Where a machine has the proxy's CA: among those that it trusts.
-    const trusted = join(controlPlane.folder, "issuer.crt");
+    const trusted = join(server.folder, "issuer.crt");
     writeFileSync(trusted, issuer.cert);
     const httpProxy = { http: "", https: issuer.proxy, noProxy: [], ca: "" };
-    await controlPlane.start({ ...validSettings, entra, httpProxy }, { SSL_CERT_FILE: trusted });
-    await controlPlane.bind(entra);
+    await start({ ...validSettings, entra, httpProxy }, { SSL_CERT_FILE: trusted });
+    await bind(entra);
   });
 
   it("has the certificate as the way in while Entra ID is down, and people's when it is back", async () => {
     const token = issuer.token(claimsOf({ groups: [admins] }));
-    const before = await controlPlane.lists(token);
-    const byCertificate = await controlPlane.admin.get(nodes);
-    const seenBefore = await controlPlane.issuer();
+    const before = await lists(token);
+    const byCertificate = await server.api.get(nodes);
+    const seenBefore = await issuerSeen();
     issuer.state.isDown = false;
-    await until("people's way in", async () => (await controlPlane.lists(token)) === "200");
+    await until("people's way in", async () => (await lists(token)) === "200");
 
     expect(before).toMatch(/^401 /);
     expect(seenBefore).toEqual({ refused: 1 });
-    expect(await controlPlane.issuer()).toMatchObject({ keysAt: expect.any(Number) });
+    expect(await issuerSeen()).toMatchObject({ keysAt: expect.any(Number) });
     expect(byCertificate).toMatchObject({ kind: "NodeList" });
     expect(new Set(issuer.asked)).toEqual(new Set(["login.microsoftonline.com:443"]));
   });
@@ -190,14 +132,14 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
   it("lets somebody of an admin group, the last of 200, list nodes", async () => {
     const token = issuer.token(claimsOf({ groups: [...groups(199), admins] }));
 
-    expect(await controlPlane.lists(token)).toBe("200");
+    expect(await lists(token)).toBe("200");
   });
 
   it("forbids it to somebody of no admin group, by a name that stays", async () => {
     const token = issuer.token(claimsOf({ groups: groups(1) }));
 
-    expect(await controlPlane.lists(token)).toMatch(/^403 .*User "entra:5c1d8c6f-/);
-    expect(await controlPlane.whoami(token)).toMatchObject({
+    expect(await lists(token)).toMatch(/^403 .*User "entra:5c1d8c6f-/);
+    expect(await whoami(token)).toMatchObject({
       extra: { "login.microsoftonline.com/preferred-username": ["ada@example.org"] },
     });
   });
@@ -210,8 +152,8 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
     async (_, more) => {
       const token = issuer.token(claimsOf(more));
 
-      expect(await controlPlane.lists(token)).toMatch(/^403 /);
-      expect((await controlPlane.whoami(token)).groups).toEqual([
+      expect(await lists(token)).toMatch(/^403 /);
+      expect((await whoami(token)).groups).toEqual([
         "entra:more-than-200-groups",
         "system:authenticated",
       ]);
@@ -231,29 +173,29 @@ describe("a real API server, and people of Entra ID behind a proxy", () => {
   ])("refuses a token %s", async (_, more) => {
     const token = issuer.token(claimsOf({ groups: [admins], ...more }));
 
-    expect(await controlPlane.lists(token)).toMatch(/^401 /);
+    expect(await lists(token)).toMatch(/^401 /);
   });
 
   it("refuses a token that a stranger has signed", async () => {
     const token = issuer.strangersToken(claimsOf({ groups: [admins] }));
 
-    expect(await controlPlane.lists(token)).toMatch(/^401 /);
+    expect(await lists(token)).toMatch(/^401 /);
   });
 
   it("makes nobody one of Kubernetes' own", async () => {
     const token = issuer.token(claimsOf({ oid: "system:admin", groups: ["system:masters"] }));
 
-    expect(await controlPlane.lists(token)).toMatch(/^403 /);
-    expect(await controlPlane.whoami(token)).toMatchObject({
+    expect(await lists(token)).toMatch(/^403 /);
+    expect(await whoami(token)).toMatchObject({
       username: "entra:system:admin",
       groups: ["entra:system:masters", "system:authenticated"],
     });
   });
 
   it("answers nobody without a credential but probes", async () => {
-    expect(await controlPlane.lists(undefined, "/readyz")).toBe("200");
-    expect(await controlPlane.lists()).toMatch(/^401 /);
-    expect(await controlPlane.lists(undefined, "/version")).toMatch(/^401 /);
+    expect(await lists(undefined, "/readyz")).toBe("200");
+    expect(await lists()).toMatch(/^401 /);
+    expect(await lists(undefined, "/version")).toMatch(/^401 /);
   });
 });
 
@@ -271,26 +213,23 @@ describe("a real API server, and people of another issuer, with a CA of its own"
       roles: ["system:masters"],
     });
 
-    await controlPlane.start({ ...validSettings, entra: other });
-    await controlPlane.admin.delete(
+    await start({ ...validSettings, entra: other });
+    await server.api.delete(
       "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/zoned:login-admins",
     );
-    await controlPlane.bind(other);
-    await until("people's way in", async () => (await controlPlane.lists(token)) === "200");
-    const whoami = await controlPlane.whoami(token);
-    const refused = await controlPlane.lists(issuer.token({ ...claims, aud: "another" }));
-    await controlPlane.start({ ...validSettings, entra: named });
-    await until(
-      "the way in by e-mail",
-      async () => !(await controlPlane.lists(emailed)).startsWith("401"),
-    );
+    await bind(other);
+    await until("people's way in", async () => (await lists(token)) === "200");
+    const who = await whoami(token);
+    const refused = await lists(issuer.token({ ...claims, aud: "another" }));
+    await start({ ...validSettings, entra: named });
+    await until("the way in by e-mail", async () => !(await lists(emailed)).startsWith("401"));
 
-    expect(whoami).toMatchObject({
+    expect(who).toMatchObject({
       username: "oidc:42",
       groups: ["oidc:admins", "system:authenticated"],
     });
     expect(refused).toMatch(/^401 /);
-    expect(await controlPlane.whoami(emailed)).toMatchObject({
+    expect(await whoami(emailed)).toMatchObject({
       username: "oidc:ada@example.org",
       groups: ["oidc:system:masters", "system:authenticated"],
     });
