@@ -45,6 +45,16 @@ export async function serveProxyTo(port: number, answer?: RequestListener) {
   return { address: `http://127.0.0.1:${await listen(proxy)}`, asked };
 }
 
+/** An HTTP proxy that leads nowhere; where it is, and whom it was asked for. */
+export async function serveRefusingProxy() {
+  const asked: string[] = [];
+  const proxy = createHttpServer().on("connect", ({ url = "" }, socket) => {
+    asked.push(url);
+    socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+  });
+  return { address: `http://127.0.0.1:${await listen(proxy)}`, asked };
+}
+
 /** A port on which nothing listens. */
 export async function freePort(): Promise<number> {
   const server = createServer();

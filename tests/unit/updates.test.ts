@@ -1,11 +1,9 @@
-import { createServer } from "node:http";
-
 import * as leftMachines from "../../components/plan/left-machines";
 import { compactTime } from "../../components/settings/times";
 import { versions } from "../../components/versions";
 import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import { serveKubernetesApi } from "../support/kubernetes-api";
-import { listen } from "../support/listen";
+import { serveRefusingProxy } from "../support/listen";
 import { awaitedBy } from "../support/machines";
 import { type Before, nothing, planned, update, type Update } from "../support/program";
 import { idIn } from "../support/sample";
@@ -293,12 +291,7 @@ it("asks whether control planes that go have joined, once those are known to be 
 });
 
 it("asks the living API through apiProxy", async () => {
-  const asked: string[] = [];
-  const proxy = createServer().on("connect", ({ url = "" }, socket) => {
-    asked.push(url);
-    socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
-  });
-  const apiProxy = `http://127.0.0.1:${await listen(proxy)}`;
+  const { address: apiProxy, asked } = await serveRefusingProxy();
 
   await planned({ ...ours, apiProxy }, withApi());
 

@@ -1,20 +1,15 @@
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { listen, serve } from "../../support/listen";
+import { serve, serveRefusingProxy } from "../../support/listen";
 import { access, complaints } from "../../support/stack";
 
-const asked: string[] = [];
-const proxy = createServer().on("connect", ({ url = "" }, socket) => {
-  asked.push(url);
-  socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
-});
 const environment = { ...process.env };
 let address: string;
+let asked: string[];
 let own: string;
 beforeAll(async () => {
-  address = `http://127.0.0.1:${await listen(proxy)}`;
+  ({ address, asked } = await serveRefusingProxy());
   own = await serve((_, response) => response.end('{"name":"here"}'));
 });
 beforeEach(() => {
