@@ -1,8 +1,8 @@
-import type { Answer } from "../../../trace/model/packet";
-import { casesOf } from "../../../trace/tests/support/kube-proxy/cases";
-import { goldenDumps, sessionText } from "../../../trace/tests/support/kube-proxy/golden-dumps";
-import { nodeDump } from "../../../trace/read/read-dumps";
-import { trace } from "../../../trace/evaluate/trace";
+import type { Answer } from "../model/packet";
+import { casesOf } from "./support/kube-proxy/cases";
+import { goldenDumps, sessionText } from "./support/kube-proxy/golden-dumps";
+import { nodeDump } from "../read/read-dumps";
+import { trace } from "../evaluate/trace";
 
 const modes = ["iptables", "nftables", "ipvs"] as const;
 type Mode = (typeof modes)[number];
