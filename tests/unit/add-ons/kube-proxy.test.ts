@@ -185,13 +185,18 @@ it("has kubeadm's own configuration follow when no node mounts it any more", asy
 });
 
 it.each(modes)("looks for what other modes have left before it starts in %s", async (mode) => {
-  expect((await podOf({ proxyMode: mode })).initContainers).toEqual([
+  const { initContainers } = await podOf({ proxyMode: mode });
+
+  expect(initContainers).toEqual([
     expect.objectContaining({
       image: `registry.k8s.io/kube-proxy:v${validSettings.kubernetesVersion}`,
       command: ["sh", "-c", cleanupScript(mode)],
       securityContext: { privileged: true },
     }),
   ]);
+  // Where the image has kube-proxy, and ipset and iptables-save.
+  const [path] = initContainers[0].env;
+  expect(path.value.split(":")).toEqual(expect.arrayContaining(["/usr/local/bin", "/usr/sbin"]));
 });
 
 /** What a mode leaves in the kernel, by a real kube-proxy's dump. */

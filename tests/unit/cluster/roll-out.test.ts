@@ -275,9 +275,10 @@ describe("the resource of a roll-out", () => {
   let awaited: unknown[];
   beforeEach(() => {
     awaited = [];
-    jest
-      .spyOn(cluster, "awaitRollOuts")
-      .mockImplementation(async (...args) => void awaited.push(args));
+    jest.spyOn(cluster, "awaitRollOuts").mockImplementation(async (...args) => {
+      await new Promise(setImmediate);
+      awaited.push(args);
+    });
   });
 
   it("waits when it is created, and again when it is for something else", async () => {

@@ -321,6 +321,16 @@ describe("CloudControllerManager", () => {
     });
   });
 
+  it("trusts whom its machine trusts: it has the folder of authorities where the machine has it", async () => {
+    const { recorder } = await build();
+
+    const { volumes, containers } = (await controller(recorder)).spec.template.spec;
+
+    const of = ({ name }: { readonly name: string }) => name === "certificates";
+    const places = [volumes.find(of).hostPath.path, containers[0].volumeMounts.find(of).mountPath];
+    expect(places).toEqual(["/etc/ssl", "/etc/ssl"]);
+  });
+
   it("may do what upstream's does, but for reading Secrets", async () => {
     const { recorder } = await build();
 

@@ -297,18 +297,23 @@ describe("DiskDriver", () => {
     },
   );
 
-  claim("spreads the controllers over zones and machines", async (texts) => {
-    const { recorder } = await build(texts);
+  claim(
+    "spreads the controllers over zones and machines, as far as there are any",
+    async (texts) => {
+      const { recorder } = await build(texts);
 
-    for (const name of ["csi-snapshot-controller", "csi-azuredisk-controller"]) {
-      const { selector, template } = (await recorder.object("Deployment", name)).inputs.spec;
-      expect(template.spec.topologySpreadConstraints).toEqual(
-        ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) =>
-          expect.objectContaining({ topologyKey, labelSelector: selector }),
-        ),
-      );
-    }
-  });
+      for (const name of ["csi-snapshot-controller", "csi-azuredisk-controller"]) {
+        const { selector, template } = (await recorder.object("Deployment", name)).inputs.spec;
+        expect(template.spec.topologySpreadConstraints).toEqual(
+          ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) =>
+            expect.objectContaining({
+              ...{ topologyKey, labelSelector: selector, whenUnsatisfiable: "ScheduleAnyway" },
+            }),
+          ),
+        );
+      }
+    },
+  );
 
   claim("makes snapshots of its own disks by default", async (texts) => {
     const { recorder } = await build(texts);
@@ -316,6 +321,7 @@ describe("DiskDriver", () => {
     const { inputs } = await recorder.object("VolumeSnapshotClass", "azure-disk");
 
     expect(inputs).toMatchObject({
+      metadata: { annotations: { "snapshot.storage.kubernetes.io/is-default-class": "true" } },
       driver: "disk.csi.azure.com",
       deletionPolicy: "Delete",
       parameters: { incremental: "true" },
