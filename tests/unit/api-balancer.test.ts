@@ -210,6 +210,8 @@ describe("a private API", () => {
       location: "global",
     });
     expect(record).toMatchObject({ recordType: "A", aRecords: [{ ipv4Address: "10.1.1.30" }] });
+    // A cluster that is made anew has another address.
+    expect(record.ttl).toBeLessThanOrEqual(3600);
     expect(apiName({ ...validSettings, ...settings }, subscriptionId)).toBe(
       `${record.relativeRecordSetName}.${zone}`,
     );

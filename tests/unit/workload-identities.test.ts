@@ -1,6 +1,7 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
+import { Identity } from "../../components/identity";
 import { WorkloadIdentities } from "../../components/workload-identities";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
 import { subscriptionId, validSettings } from "../support/sample";
@@ -21,7 +22,12 @@ const identity = {
   place: { resourceGroupName: "zoned-test", resourceName: "zoned-test", isOwn: true },
 };
 
-async function build(workloadIdentities = declared, machineIdentity = true, container?: string) {
+async function build(
+  workloadIdentities = declared,
+  machineIdentity = true,
+  container?: string,
+  existingIdentityId?: string,
+) {
   const recorder = await Recorder.start({
     filledIn: {
       "azure-native:managedidentity:UserAssignedIdentity": {
@@ -31,17 +37,24 @@ async function build(workloadIdentities = declared, machineIdentity = true, cont
   });
   const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
   const machine = new pulumi.ComponentResource("test:index:Machine", "machine");
+  const shared = {
+    resourceGroup: { name: own.name, id: own.id, own },
+    shown: new Map(),
+    subscriptionId,
+  };
+  const theirs = existingIdentityId !== undefined && {
+    settings: { ...validSettings, identityId: existingIdentityId },
+    existingIdentity: { clientId: "theirs", principalId: "theirs" },
+  };
   const identities = new WorkloadIdentities(
     "workload-identities",
     {
-      resourceGroup: { name: own.name, id: own.id, own },
+      ...shared,
       settings: {
         ...{ ...validSettings, workloadIdentities, machineIdentity },
         etcdBackups: { container, every: "1h" },
       },
-      identity,
-      subscriptionId,
-      shown: new Map(),
+      identity: theirs ? new Identity("identity", { ...shared, ...theirs }) : identity,
       certificates: {
         serviceAccount: { key: pulumi.secret(""), trusted: pulumi.output("") },
       },
@@ -99,6 +112,23 @@ it.each<[string, string | undefined, string[]]>([
     expect(await dependenciesOf(credentials[1]!)).toContain(credentials[0]!.resource);
   },
 );
+
+it("leaves an identity of others when the cluster's group goes, and takes its credentials off it", async () => {
+  const { credentials, own } = await build([], false, undefined, identityId);
+
+  expect(
+    credentials.map(({ inputs, opts }) => [
+      ...[inputs.resourceGroupName, inputs.resourceName, opts.deletedWith === own],
+    ]),
+  ).toEqual(Array(2).fill(["shop", "Billing", false]));
+});
+
+it("has Entra take tokens of the audience that pods ask for", async () => {
+  const { credentials } = await build();
+
+  for (const { inputs } of credentials)
+    expect(inputs.audiences).toEqual(["api://AzureADTokenExchange"]);
+});
 
 const managementGroup = "/providers/Microsoft.Management/managementGroups/all";
 
@@ -160,7 +190,11 @@ it("lets anybody read the issuer's documents, as what they are, and list none", 
   const container = await recorder.only("azure-native:storage:BlobContainer");
   const blobs = await recorder.of("azure-native:storage:Blob");
   expect(container.inputs.publicAccess).toBe("Blob");
-  expect(account.allowBlobPublicAccess).toBe(true);
+  // Anybody may, but by no connection that a landing zone's policies refuse.
+  expect(account).toMatchObject({
+    ...{ allowBlobPublicAccess: true, allowCrossTenantReplication: false },
+    ...{ enableHttpsTrafficOnly: true, minimumTlsVersion: "TLS1_2" },
+  });
   expect(blobs.map(({ inputs }) => [inputs.blobName, inputs.contentType]).sort()).toEqual([
     [".well-known/openid-configuration", "application/json"],
     ["openid/v1/jwks", "application/json"],

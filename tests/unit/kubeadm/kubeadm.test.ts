@@ -755,6 +755,11 @@ describe("CoreDNS", () => {
     expect(spread({ zones: ["1"] })).toEqual([hosts]);
   });
 
+  it("counts machines whose taint only puts pods off", () => {
+    const taints = [{ key: "spot", value: "yes", effect: "PreferNoSchedule" as const }];
+    expect(spread({ workerPools: [{ ...pool, taints }] })).toEqual([hosts]);
+  });
+
   it("waits for no second machine where there is none that it may run on", () => {
     const taints = [{ key: "dedicated", value: "yes", effect: "NoSchedule" as const }];
     expect(spread({ workerPools: [] })).toEqual([]);
