@@ -84,6 +84,14 @@ it("saves by the clock of the setting from the first minute on, and again soon w
   );
 });
 
+it("marks snapshots by the secret of their stack for ever, since restores refuse those of another one", () => {
+  const { content } = fileOf({ etcdBackups: { container, every: "1h" } }, "etcd-snapshot.env");
+
+  expect(content).toContain(
+    "ORIGIN='99db97d3fee1cce6ad74046108ce1014c461ef84ba1a51601611f1c49affb69b'",
+  );
+});
+
 it("brings what its units start, for root alone", () => {
   const etcdBackups = { container, every: "30m" };
   const files = snapshotFiles({ ...validSettings, etcdBackups }, "the-client", "the secret");
