@@ -1,5 +1,6 @@
 import { eventCordon, repairsWait } from "../../../components/cluster/turns";
 import { bootstrapText, cloudInitText } from "../../../components/machine/payload";
+import { eventTypes, ScheduledEvents } from "../../../tools/local-azure/arm/scheduled-events";
 import { worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { run } from "../../support/tools";
@@ -703,14 +704,17 @@ describe("the turn of a machine", () => {
     expect(machine.json("turns").data).toEqual({});
   });
 
-  it("that goes for good is forgotten after five minutes, since nothing of it gives that back", async () => {
-    const machine = new Machine({ events: [eventOf("Terminate", 300)] });
+  it.each([eventOf("Terminate", 300), eventOf("Preempt", 30)])(
+    "that goes for good is forgotten after five minutes, since nothing of it gives that back: $EventType",
+    async (event) => {
+      const machine = new Machine({ events: [event] });
 
-    await machine.look();
+      await machine.look();
 
-    const [, end] = machine.json("turns").data[name].split(" ");
-    expect(Date.parse(end) - Date.now()).toBeLessThan(6 * minutes);
-  });
+      const [, end] = machine.json("turns").data[name].split(" ");
+      expect(Date.parse(end) - Date.now()).toBeLessThan(6 * minutes);
+    },
+  );
 });
 
 describe("what a machine does by itself", () => {
@@ -720,7 +724,7 @@ describe("what a machine does by itself", () => {
     );
   });
 
-  it("looks for sick workers once a minute, and gives Azure the two minutes that its first answer about events may take", async () => {
+  it("looks for sick workers once a minute, asks Azure for events of every type, and gives it the two minutes that its first answer may take", async () => {
     const machine = new FakeMachine({
       curl: "exit 7",
       // Of five seconds each, for two minutes.
@@ -739,8 +743,15 @@ describe("what a machine does by itself", () => {
     expect(asked.filter((call) => call.includes("maintenance/status"))).toHaveLength(2);
     // Whose etcd does not answer does not lead it.
     expect(repairs).toEqual([]);
-    const [, seconds] = /--max-time (\d+) .*scheduledevents/.exec(asked.join("\n"))!;
+    const [, seconds, version] =
+      /--max-time (\d+) .*scheduledevents\?api-version=(\S+)/.exec(asked.join("\n")) ?? [];
     expect(Number(seconds)).toBeGreaterThan(120);
+    const events = new ScheduledEvents();
+    for (const type of eventTypes)
+      events.schedule({ machine: "it", type, perform: async () => undefined });
+    const { body } = events.answer("it", { method: "GET", version: version ?? "", text: "" });
+    const told = (body as { Events: { EventType: string }[] }).Events;
+    expect(told.map(({ EventType }) => EventType)).toEqual(eventTypes);
   });
 
   it.each(["first-boot.sh", "generalize.sh", "etcd-snapshot.sh", "bootstrap/runner.sh"])(

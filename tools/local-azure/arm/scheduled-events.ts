@@ -25,6 +25,12 @@ const versions = [
   "2020-07-01",
 ];
 
+/** The first version that tells of them, of those that not every one does. */
+const toldSince: Readonly<Partial<Record<EventType, string>>> = {
+  Preempt: "2017-11-01",
+  Terminate: "2019-01-01",
+};
+
 const forgottenAfter = 24 * 3_600_000;
 
 interface ScheduledEvent {
@@ -138,7 +144,8 @@ export class ScheduledEvents {
     if (method === "GET") {
       document.askedAt = Date.now();
       const { incarnation, events } = document;
-      return { status: 200, body: { DocumentIncarnation: incarnation, Events: events } };
+      const told = events.filter(({ EventType }) => version >= (toldSince[EventType] ?? ""));
+      return { status: 200, body: { DocumentIncarnation: incarnation, Events: told } };
     }
     if (method !== "POST") return { status: 405, body: { error: "Method not allowed" } };
     const ids = approvedIn(text);

@@ -73,6 +73,19 @@ it("tells a machine of its own events, from their announcement to their end", as
   expect((await ask()).body.Events).toEqual([]);
 });
 
+it.each([
+  ["2017-08-01", ["Reboot"]],
+  ["2017-11-01", ["Reboot", "Preempt"]],
+  ["2019-01-01", ["Reboot", "Preempt", "Terminate"]],
+])("tells by version %s of %j", async (since, told) => {
+  const perform = async () => undefined;
+  for (const type of ["Reboot", "Preempt", "Terminate"] as const)
+    events.schedule({ machine: "one", type, perform });
+
+  const { body } = await ask(`?api-version=${since}`);
+  expect(body.Events.map(({ EventType }: any) => EventType)).toEqual(told);
+});
+
 it("does what has not been approved when its time has come", async () => {
   const perform = jest.fn(async () => undefined);
 
