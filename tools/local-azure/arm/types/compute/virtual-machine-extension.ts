@@ -118,7 +118,16 @@ const isScript = ({ publisher, type }: ExtensionBody): boolean =>
 /** The agent that would do it is in the machine. */
 function checkRuns({ parent }: ArmId, view: View): void {
   const machine = view.find(parent);
-  if (machine === undefined || powerOf(machine) === "running") return;
+  if (machine === undefined) return;
+  const { osProfile } = machine.body as MachineBody;
+  // hashicorp/terraform #24626 has the refusal.
+  if (osProfile?.allowExtensionOperations === false) {
+    throw operationNotAllowed(
+      "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent is installed " +
+        "on the VM and the osProfile.allowExtensionOperations property is true.",
+    );
+  }
+  if (powerOf(machine) === "running") return;
   throw operationNotAllowed("Cannot modify extensions in the VM when the VM is not running.");
 }
 

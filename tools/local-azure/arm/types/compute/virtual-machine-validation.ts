@@ -49,7 +49,9 @@ interface OsProfile {
   readonly adminUsername?: string;
   readonly adminPassword?: string;
   readonly customData?: string;
+  readonly allowExtensionOperations?: boolean;
   readonly linuxConfiguration?: {
+    readonly provisionVMAgent?: boolean;
     readonly disablePasswordAuthentication?: boolean;
     readonly ssh?: {
       readonly publicKeys?: readonly { readonly path?: string; readonly keyData?: string }[];
@@ -117,9 +119,21 @@ export function checkMachine(
   checkOsProfile(body, id);
   const image = imageOf(storageProfile.imageReference, body.location, view, old);
   checkImageFits(body, image);
-  if (old === undefined) checkDiskHolds(body, image);
+  if (old === undefined) {
+    checkDiskHolds(body, image);
+    checkAgent(osProfile);
+  }
   if (isResized) checkDiskController(body, image);
   noticeOfEnd(body);
+}
+
+/** hashicorp/terraform-provider-azurerm #8001; of a machine that exists, somebody may have installed the agent. */
+function checkAgent({ allowExtensionOperations, linuxConfiguration }: OsProfile): void {
+  if (!allowExtensionOperations || linuxConfiguration?.provisionVMAgent !== false) return;
+  throw invalidParameter(
+    "The value of parameter allowExtensionOperations is invalid.",
+    "allowExtensionOperations",
+  );
 }
 
 /** Azure/avdaccelerator #523 has the refusal. */

@@ -247,7 +247,7 @@ function completeMachine(
     // A PUT without an identity leaves it unchanged.
     identity: body.identity === undefined ? old?.body.identity : shownIdentity(id.id, body, view),
     osProfile: {
-      allowExtensionOperations: true,
+      allowExtensionOperations: osProfile.linuxConfiguration?.provisionVMAgent !== false,
       requireGuestProvisionSignal: true,
       secrets: [],
       computerName: id.name,

@@ -44,6 +44,18 @@ itAnswers("extension", [
   ],
 ]);
 
+itAnswers("nic", [
+  [
+    "one of a machine without Azure's agent",
+    "OperationNotAllowed: .* extension operations are disallowed",
+    put(
+      valid.machine[0],
+      withChange("machine", { "osProfile.linuxConfiguration.provisionVMAgent": false }),
+    ),
+    put(id, body),
+  ],
+]);
+
 it.each<[string, object, number]>([
   ["nothing but tags", { tags: { a: "2" } }, 1],
   ["its script", { "protectedSettings.script": Buffer.from("other").toString("base64") }, 2],

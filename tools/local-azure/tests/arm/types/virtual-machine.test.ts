@@ -87,6 +87,13 @@ itRefuses("machine", [
   [{ identity: { userAssignedIdentities: [`${identities}/none`] } }, "FailedIdentityOperation"],
   [{ "osProfile.customData": "#cloud-config" }, "InvalidParameter: Custom data"],
   [{ [keys]: [] }, "InvalidParameter: Authentication"],
+  [
+    {
+      "osProfile.allowExtensionOperations": true,
+      "osProfile.linuxConfiguration.provisionVMAgent": false,
+    },
+    "InvalidParameter: .*allowExtensionOperations",
+  ],
   [{ [`${keys}.0.path`]: "/root/key" }, "InvalidParameter: Destination path"],
   [{ evictionPolicy: "Delete" }, "BadRequest: Eviction policy can be set only"],
   [{ billingProfile: { maxPrice: 1 } }, "BadRequest: Max price is supported only"],
