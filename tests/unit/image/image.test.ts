@@ -13,6 +13,7 @@ import { validSettings } from "../../support/sample";
 import { nodeImages } from "../../../components/add-ons/node-images";
 import { knownImage } from "../../../components/image/known-image";
 import { customData } from "../../../components/machine/custom-data";
+import * as payload from "../../../components/machine/payload";
 
 // Both ask Azure, once there is a machine.
 jest.spyOn(capture, "outputOf").mockImplementation(async () => "");
@@ -28,7 +29,7 @@ it("has the tags of the settings on its machine, and every refusal of Azure's ex
     expect([name, opts.hooks?.onError]).toEqual([name, [expect.anything()]]);
 });
 
-it("keeps tags of others on its group, gallery and image, and none that the settings had before", async () => {
+it("keeps tags of others on its group, gallery and image, none that the settings had before, and no machine", async () => {
   const made = await update({ tags: { team: "firm", cost: "1" } }, nothing, "image");
 
   const before = { ...made, addedTags: { owner: "somebody" } };
@@ -46,6 +47,8 @@ it("keeps tags of others on its group, gallery and image, and none that the sett
     );
     expect([type, Object.fromEntries(others)]).toEqual([type, { team: "firm", owner: "somebody" }]);
   }
+  // An image that is made needs its machine no more.
+  expect(requests.map(({ type }) => type)).not.toContain("azure-native:compute:VirtualMachine");
 });
 
 it("tells its machine the images of add-ons, as machines of it look for them", async () => {
@@ -97,13 +100,15 @@ describe("the machine that an image is made of", () => {
   const pool = validSettings.workerPools[0]!;
   const arm = "Standard_D2ps_v6";
 
-  it("becomes an image that every zone has", async () => {
+  it("becomes an image that every zone has, and every size can boot from", async () => {
     const recorder = await resourcesWith({});
 
     const [version] = await recorder.of("azure-native:compute:GalleryImageVersion");
     expect(version!.inputs.publishingProfile.targetRegions).toEqual([
       expect.objectContaining({ storageAccountType: "Standard_ZRS" }),
     ]);
+    const { inputs } = await recorder.only("azure-native:compute:GalleryImage");
+    expect(inputs.features).toContainEqual({ name: "DiskControllerTypes", value: "SCSI,NVMe" });
   });
 
   it("is in no network of its own where Azure does not show the given subnet", async () => {
@@ -130,6 +135,13 @@ describe("the machine that an image is made of", () => {
     });
   });
 
+  it("is made of Ubuntu's image as it is now, also where the cluster's are made of a gallery's", async () => {
+    const image = "/galleries/zoned/images/node/versions/2026.1127.93005";
+
+    const { imageReference } = (await machineWith({ image })).storageProfile;
+    expect(imageReference).toEqual((await machineWith({})).storageProfile.imageReference);
+  });
+
   it("asks for NVMe where its size has nothing else, since Azure takes SCSI otherwise", async () => {
     const { storageProfile } = await machineWith({ controlPlaneSize: "Standard_D2s_v6" });
 
@@ -149,9 +161,11 @@ describe("the machine that an image is made of", () => {
     );
   });
 
-  it("has no name of the cluster's, nor of a second stack's, in a group that others use too", async () => {
-    const namesOf = async (clusterName: string) =>
-      (await (await resourcesWith({ clusterName, resourceGroup: "platform" })).all())
+  it("has a way out of its own, and no name of the cluster's, nor of a second stack's, in a group that others use too", async () => {
+    const namesOf = async (clusterName: string) => {
+      const settings = { clusterName, resourceGroup: "platform", egress: "none" } as const;
+      const recorder = await resourcesWith(settings);
+      return (await recorder.all())
         .filter(({ type }) =>
           /:(VirtualNetwork|NetworkSec.*|Route.*|Nat.*|PublicIP.*|Gallery)$/.test(type),
         )
@@ -160,6 +174,7 @@ describe("the machine that an image is made of", () => {
             .filter(([key]) => key !== "resourceGroupName" && /Name$/.test(key))
             .map(([, name]) => name),
         );
+    };
 
     const own = ["vnet", "nsg", "rt", "egress"].map((what) => `zoned-prod-builder-${what}`);
     expect(new Set(await namesOf("zoned-prod"))).toEqual(new Set([...own, "zoned_prod"]));
@@ -231,13 +246,14 @@ describe("an image", () => {
       nodeImages({ ...settings, cni: "none", diskDriver: false }, new Map()),
     );
 
-  /** The image for these settings, after an update for others has left one. */
-  async function known(change: Partial<Settings> = {}) {
+  /** The image for these settings, after an update for others, by an earlier release, has left one. */
+  async function known(change: Partial<Settings> = {}, release = () => undefined as unknown) {
     const now = new Date("2026-11-29T08:07:06Z");
     let outputs = {};
     await Recorder.start({ calls: { "pulumi:pulumi:readStackOutputs": () => ({ outputs }) } });
     const { version, madeOf } = await knownImage(validSettings, bootData(validSettings), now);
     outputs = { version, madeOf, contents: "package kubelet 1.36.3" };
+    release();
     const settings = { ...validSettings, ...change };
     return knownImage(settings, bootData(settings), new Date("2026-12-01T00:00:09Z"));
   }
@@ -261,5 +277,17 @@ describe("an image", () => {
     const { version, contents } = await known(change);
 
     expect([version, contents]).toEqual(["2026.1201.9", undefined]);
+  });
+
+  it("is another one after a release that has it forget something else", async () => {
+    const text = payload.cloudInitText;
+    const release = () =>
+      jest
+        .spyOn(payload, "cloudInitText")
+        .mockImplementation((name) => `${text(name)}${name === "generalize.sh" ? "# more" : ""}`);
+
+    const { contents } = await known({}, release);
+    jest.mocked(payload.cloudInitText).mockRestore();
+    expect(contents).toBeUndefined();
   });
 });
