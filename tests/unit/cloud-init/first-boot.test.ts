@@ -900,6 +900,7 @@ it("writes a file that the real containerd reads, with all that the kubelet need
   expect(dump).toMatch(/SystemdCgroup = true/);
   expect(dump).toMatch(/sandbox(_image)? = ['"]registry\.k8s\.io\/pause:3\.99['"]/);
   expect(dump).toMatch(/bin_dirs? = \[?['"]\/opt\/cni\/bin['"]/);
+  expect(dump).toMatch(/conf_dir = ['"]\/etc\/cni\/net\.d['"]/);
   expect(dump).toMatch(/config_path = ['"]\/etc\/containerd\/certs\.d['"]/);
 });
 
@@ -1000,6 +1001,8 @@ describe("with dockerd under the kubelet", () => {
       "--cni-conf-dir /etc/cni/net.d",
       "--pod-infra-container-image registry.k8s.io/pause:3.99",
     ]);
+    // Whatever has ended it: a node without it is not ready.
+    expect(unit).toMatch(/^Restart=always$/m);
   });
 
   it("takes images from the mirror by their own names, since dockerd redirects Docker Hub only", () => {

@@ -196,6 +196,9 @@ describe("a machine that an image is made of", () => {
     made.write("/etc/machine-id", "0123\n");
     made.write("/etc/ssh/ssh_host_rsa_key", "secret");
     made.write("/etc/kubernetes/kubelet.conf", "secret");
+    for (const secret of ["kubelet/pki/kubelet.key", "dbus/machine-id"])
+      made.write(`/var/lib/${secret}`, "secret");
+    made.write("/root/.bash_history", "secret");
     made.write("/etc/kubernetes/manifests/.keep", "");
     made.write("/etc/zoned/firewall.nft", "");
     change(made);
@@ -218,12 +221,17 @@ describe("a machine that an image is made of", () => {
       "/etc/zoned/first-boot.env",
       "/etc/zoned/add-on-images",
       "/var/lib/zoned",
+      "/var/lib/kubelet/pki",
+      "/var/lib/dbus/machine-id",
+      "/var/log/zoned.log",
+      "/root/.bash_history",
     ]) {
       expect([gone, made.has(gone)]).toEqual([gone, false]);
     }
     for (const kept of ["/etc/kubernetes/manifests", "/etc/zoned/firewall.nft"]) {
       expect([kept, made.has(kept)]).toEqual([kept, true]);
     }
+    expect(made.callsOf("cloud-init")).toEqual(["clean --logs"]);
     expect(made.callsOf("waagent")).toEqual(["-deprovision+user -force"]);
     expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
   });

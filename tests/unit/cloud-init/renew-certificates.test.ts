@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { cpSync, readdirSync, readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 
@@ -180,7 +180,7 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
       outcome = await renew();
     });
 
-    it("gives every certificate that kubeadm made another year, and touches nothing else", () => {
+    it("gives every certificate that kubeadm made another year, and touches nothing else, nor lets others read it", () => {
       expect(outcome).toMatchObject({ code: 0, stderr: "" });
       const after = files();
       const changed = [...after.keys()].filter((path) => after.get(path) !== before.get(path));
@@ -191,6 +191,8 @@ describeUnless(asRoot)("the renewal of a control plane's certificates", () => {
         (stem) => `${stem}.conf`,
       );
       const manifests = components.map((component) => `manifests/${component}.yaml`);
+      const readable = changed.filter((path) => statSync(join(kubernetes(), path)).mode & 0o077);
+      expect(readable.filter((path) => !path.endsWith(".crt"))).toEqual([]);
       expect(changed.sort()).toEqual(
         [
           ...renewed.flatMap((stem) => [`${stem}.crt`, `${stem}.key`]),
