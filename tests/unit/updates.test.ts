@@ -225,7 +225,8 @@ describe("an update of a living cluster", () => {
   const named = (name: string) => next.requests.find((one) => one.name === name)!;
 
   it("sends what others have added since, and leaves a balancer alone that stays as it is", () => {
-    expect(named(`${cp1}-vm`).inputs["tags"]).toMatchObject({ owner: "somebody" });
+    for (const name of ["cluster", `${cp1}-vm`])
+      expect(named(name).inputs["tags"]).toMatchObject({ team: "firm", owner: "somebody" });
     expect(named("api-lb").opts.ignoreChanges).toHaveLength(1);
   });
 
