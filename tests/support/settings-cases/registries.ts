@@ -106,6 +106,11 @@ export const registryCredentialCases: Cases = {
       { registries: [registry("images", "OurImages")], ...to("ourimages-x7f2.azurecr.io") },
       "since kubelets log in to those by their identity",
     ],
+    [
+      "a path of one",
+      { registries, ...to("ourimages.azurecr.io/team") },
+      "since kubelets log in to those by their identity",
+    ],
     ["nobody", to("ghcr.io", { username: "" }), 'registryCredentials["ghcr.io"].username is empty'],
     ["no password", to("ghcr.io", { password: "" }), "a user and a password or token"],
     [

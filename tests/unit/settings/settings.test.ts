@@ -31,6 +31,11 @@ import { access, complaints, declared, settingsWith, Values } from "../../suppor
 
 const stack: Values = { location: "westeurope", ...access };
 
+const container = idIn(
+  "backups",
+  "Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+);
+
 const login = "me:hush@proxy.example:3128";
 const application = {
   servicePrincipalClientId: "5ca1ab1e-0000-4000-8000-000000000001",
@@ -169,10 +174,14 @@ it(
   },
 );
 
-it("refuses to repair machines by an application, whose machines have no identity", () => {
-  const messages = complaints({ ...stack, ...application, autoRepair: true }, itsSecret);
+it.each<[string, Values, string]>([
+  ["repairs machines by it", { autoRepair: true }, "autoRepair is true beside"],
+  ["saves snapshots by it", { etcdBackups: { container } }, "etcdBackups.container is set beside"],
+  ["has pods log in by it", { machineIdentity: false }, "machineIdentity is false beside"],
+])("refuses an application, whose machines have no identity, where one %s", (_, more, says) => {
+  const messages = complaints({ ...stack, ...application, ...more }, itsSecret);
 
-  expect(messages).toEqual([expect.stringContaining("autoRepair is true beside")]);
+  expect(messages).toEqual([expect.stringContaining(says)]);
 });
 
 it("finds room for one range while another is no range at all", () => {
@@ -434,8 +443,7 @@ describe("settings read", () => {
         patches: { "etcd.yaml": "{}" },
       },
       etcdBackups: {
-        container:
-          "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd",
+        container,
         every: "30m",
         endpoint: "https://ours.privatelink.example",
       },
@@ -479,16 +487,16 @@ describe("settings read", () => {
   });
 
   it("composes addresses with an endpoint that ends in a slash", () => {
-    const { resourceManagerEndpoint } = settingsWith({
+    const { resourceManagerEndpoint, etcdBackups } = settingsWith({
       ...stack,
       resourceManagerEndpoint: "https://management.example/",
+      etcdBackups: { container, endpoint: "https://ours.example/" },
     });
     expect(resourceManagerEndpoint).toBe("https://management.example");
+    expect(etcdBackups?.endpoint).toBe("https://ours.example");
   });
 
   it("saves etcd every hour where nothing else is said", () => {
-    const container =
-      "/subscriptions/1/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd";
     const { etcdBackups } = settingsWith({ ...stack, etcdBackups: { container } });
     expect(etcdBackups?.every).toBe("1h");
   });

@@ -116,6 +116,7 @@ it.each([
   ],
   ["proxy.example:3128", /\(export HTTPS_PROXY=http:\/\/proxy\.example:3128 /],
   ["me:hush@proxy.example:3128", /is proxy\.example:3128, /],
+  ["me:p@hush@proxy.example:3128", /is proxy\.example:3128, /],
   ["socks5://me:hush@proxy.example:1080", /is socks5:\/\/proxy\.example:1080, /],
 ])("says what is wrong with the proxy %s", (HTTPS_PROXY, says) => {
   given({ HTTPS_PROXY });
