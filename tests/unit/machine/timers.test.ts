@@ -30,6 +30,11 @@ it.each([
     "https://ours.blob.core.usgovcloudapi.net/etcd",
   ],
   [
+    "in Azure China",
+    { resourceManagerEndpoint: "https://management.chinacloudapi.cn" },
+    "https://ours.blob.core.chinacloudapi.cn/etcd",
+  ],
+  [
     "behind an address of its own",
     { etcdBackups: { container, every: "1h", endpoint: "http://10.0.0.4:1000/ours" } },
     "http://10.0.0.4:1000/ours/etcd",
@@ -47,6 +52,12 @@ it.each([
 
 it.each<[string, object, string, string]>([
   ["in the public cloud", {}, "login.microsoftonline.com", ""],
+  [
+    "in Azure Government",
+    { resourceManagerEndpoint: "https://management.usgovcloudapi.net" },
+    "login.microsoftonline.us",
+    "USGov",
+  ],
   [
     "in Azure China",
     { resourceManagerEndpoint: "https://management.chinacloudapi.cn" },
