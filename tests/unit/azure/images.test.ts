@@ -217,6 +217,8 @@ describe("gallery image", () => {
     /** @default it owns the subscription */
     readonly hasRights?: false;
     readonly isThere?: false;
+    /** Where it is, as Azure writes that for people. */
+    readonly regions?: readonly string[];
     /** Of the machine that it is made of. */
     readonly osDiskSizeGb?: number;
   }
@@ -228,6 +230,7 @@ describe("gallery image", () => {
     tags,
     hasRights,
     isThere,
+    regions = ["West Europe"],
     osDiskSizeGb = 30,
   }: Scene) {
     const { arm } = newArm();
@@ -242,7 +245,8 @@ describe("gallery image", () => {
     await arm.put(about, withChange("definition", { identifier }));
     if (isThere !== false) {
       const source = { virtualMachineId: machineId };
-      await arm.put(image, { location, tags, storageProfile: { source } });
+      const publishingProfile = { targetRegions: regions.map((name) => ({ name })) };
+      await arm.put(image, { location, tags, publishingProfile, storageProfile: { source } });
     }
     // Of another definition no image could be made of this machine.
     Object.assign(arm.view.find(about)!.body, definition);
@@ -273,6 +277,15 @@ describe("gallery image", () => {
     const { problems, warnings } = await answerTo({ tags: contentTags(validSettings) });
 
     expect([problems, warnings]).toEqual([[], []]);
+  });
+
+  it("takes one that is replicated to the machines' region, however many words its name has", async () => {
+    const { problems } = await answerTo({
+      ...{ tags: contentTags(validSettings), settings: { location: "eastus2" } },
+      regions: ["West Europe", "East US 2"],
+    });
+
+    expect(problems).toEqual([]);
   });
 
   it("refuses one that is larger than the OS disks of its machines, with the setting of each", async () => {

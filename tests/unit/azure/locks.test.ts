@@ -17,7 +17,7 @@ describe("a lock", () => {
   /** Scopes of the locks that hold for a cluster, of these that there are. */
   async function locksOf(resourceGroup: string, isThere: boolean, scopes: readonly string[]) {
     const { arm } = newArm();
-    for (const group of ["zoned-test", "platform", "other"].slice(isThere ? 0 : 1)) {
+    for (const group of ["zoned-test", "platform", "other", "zoned"].slice(isThere ? 0 : 1)) {
       await arm.put(idOf(group), { location });
       await arm.put(guardIn(group), { location });
     }
@@ -41,8 +41,10 @@ describe("a lock", () => {
     expect((await locksOf(named, true, [...scopes, ...besides])).sort()).toEqual(scopes);
   });
 
-  it("holds in the subscription, before there is a group", async () => {
-    expect(await locksOf("", false, [subscriptionPath, idOf("other")])).toEqual([subscriptionPath]);
+  it("holds in the subscription, before there is a group, and not on one whose name begins that of the cluster's", async () => {
+    const scopes = [subscriptionPath, idOf("other"), idOf("zoned")];
+
+    expect(await locksOf("", false, scopes)).toEqual([subscriptionPath]);
   });
 });
 

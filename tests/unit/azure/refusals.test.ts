@@ -19,6 +19,7 @@ describe("machine refusal", () => {
     ["OverconstrainedZonalAllocationRequest", "at the moment"],
     ["OverconstrainedAllocationRequest", "at the moment"],
     ["SkuNotAvailable", "this subscription cannot have size Standard_D2s_v5"],
+    ["NotAvailableForSubscription", "this subscription cannot have size Standard_D2s_v5"],
     ["QuotaExceeded", "az vm list-usage -l westeurope"],
   ])("says of %s which size and zone it is about, and what to set", (code, says) => {
     for (const error of [atOnce(code, "…"), later(code, "…")]) {

@@ -313,6 +313,20 @@ it.each([
   expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
 });
 
+it("gives what Azure shows of a private API's zone and its link, and asks for none where the program makes none", async () => {
+  const zones = networkOf("privateDnsZones");
+  const it = { name: "it", tags: { owner: "firm" } };
+  const answers = { [zones]: [list(it)], [`${zones}/it/virtualNetworkLinks`]: [list(it)] };
+
+  const { shown } = await ask(answers, { apiAccess: "private" });
+  for (const type of ["PrivateZone", "VirtualNetworkLink"])
+    expect(shown.get(shownAs(`azure-native:privatedns:${type}`, "it"))).toEqual(it);
+  for (const none of [{}, { apiAccess: "private", apiName: "api.example" } as const]) {
+    await ask(answers, none);
+    expect(times(zones)).toBe(0);
+  }
+});
+
 const withIssuer = { machineIdentity: false };
 
 it("gives what Azure shows of a token issuer's account, and asks for none where there is no issuer", async () => {

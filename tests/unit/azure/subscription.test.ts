@@ -191,6 +191,20 @@ describe("subscription", () => {
     it.each([
       ["an owner", [{ actions: ["*"], notActions: [] }]],
       ["a contributor who is an administrator of access too", [contributor, administrator]],
+      [
+        "one with a role for just this",
+        [
+          {
+            actions: [
+              "Microsoft.Authorization/roleAssignments/*",
+              "Microsoft.Authorization/roleDefinitions/*",
+              "Microsoft.Compute/virtualMachines/*",
+              "Microsoft.Network/virtualNetworks/*",
+              "Microsoft.Resources/subscriptions/resourceGroups/*",
+            ],
+          },
+        ],
+      ],
       ["one whose rights Azure does not say", undefined],
     ])("finds nothing of %s", async (_, permissions) => {
       expect((await withAzure({ permissions })).problems).toEqual([]);
