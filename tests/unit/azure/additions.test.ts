@@ -73,6 +73,21 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     { tags: { a: "b" } },
   ],
   [
+    "addresses and prefixes of a gateway",
+    "network:NatGateway",
+    { publicIpAddresses: [{ id: "/own" }] },
+    {
+      properties: {
+        publicIpAddresses: [{ id: "/own" }, { id: "/theirs" }],
+        publicIpPrefixes: [{ id: "/prefix" }],
+      },
+    },
+    {
+      publicIpAddresses: [{ id: "/own" }, { id: "/theirs" }],
+      publicIpPrefixes: [{ id: "/prefix" }],
+    },
+  ],
+  [
     "identities beside the program's, in Azure's order",
     "compute:VirtualMachine",
     { identity: { type: "UserAssigned", userAssignedIdentities: [own] } },
@@ -157,7 +172,7 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     },
   ],
   [
-    "pools and security groups of an interface",
+    "all that others have an interface belong to",
     "network:NetworkInterface",
     { ipConfigurations: [{ name: "node", loadBalancerBackendAddressPools: [{ id: "/api" }] }] },
     {
@@ -171,7 +186,11 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
             etag: "e",
             properties: {
               provisioningState: "Succeeded",
+              applicationGatewayBackendAddressPools: [{ id: "/web" }],
+              applicationSecurityGroups: [{ id: "/asg" }],
+              gatewayLoadBalancer: { id: "/gateway" },
               loadBalancerBackendAddressPools: [{ id: "/kubernetes" }, { id: "/api" }],
+              loadBalancerInboundNatRules: [{ id: "/ssh", etag: "e", properties: {} }],
               publicIPAddress: { id: "/ip" },
             },
           },
@@ -184,7 +203,11 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
       ipConfigurations: [
         {
           name: "node",
+          applicationGatewayBackendAddressPools: [{ id: "/web" }],
+          applicationSecurityGroups: [{ id: "/asg" }],
+          gatewayLoadBalancer: { id: "/gateway" },
           loadBalancerBackendAddressPools: [{ id: "/kubernetes" }, { id: "/api" }],
+          loadBalancerInboundNatRules: [{ id: "/ssh" }],
           publicIPAddress: { id: "/ip" },
         },
       ],
