@@ -608,6 +608,8 @@ describe("a control plane", () => {
     for (const container of [...spec().initContainers, ...spec().containers]) {
       expect(container).toMatchObject({
         image: "etcd:its-own",
+        // It is there, whether or not its registry answers.
+        imagePullPolicy: "IfNotPresent",
         // Else the end of the log, which says why, is in no message.
         terminationMessagePolicy: "FallbackToLogsOnError",
         volumeMounts: [{ readOnly: true }],

@@ -112,6 +112,17 @@ it("waits for the other machines beside one that is off", async () => {
   await expect(wait()).rejects.toThrow("DaemonSet kube-system/canal has stood still");
 });
 
+it("waits for as many minutes as its message says", async () => {
+  daemonSet = [{ ...everybody, numberAvailable: 1 }];
+  const looks = () => asked.filter((url) => url.endsWith("/canal")).length;
+  const { now: clock } = Date;
+  jest.spyOn(Date, "now").mockImplementation(() => clock() + looks() * 8 * 60_000);
+
+  await expect(awaitRollOuts(kubeconfig, [canal])).rejects.toThrow("stood still for 15 minutes");
+
+  expect(looks()).toBe(3);
+});
+
 it("waits for a machine that has just joined", async () => {
   silent("workers-2", "False", "2026-11-25T01:59:30Z");
   daemonSet = [{ ...everybody, numberAvailable: 2 }];

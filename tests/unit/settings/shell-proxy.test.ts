@@ -69,13 +69,30 @@ it("goes by no proxy to what NO_PROXY names", async () => {
   expect(asked).toEqual([]);
 });
 
-it("goes to https by no proxy that is for http alone, as curl and Go do", async () => {
-  given({ HTTP_PROXY: address });
+const apiAt = (cluster: object) => {
   const { KubernetesApi } =
     require("../../../components/cluster/kubernetes-api") as typeof import("../../../components/cluster/kubernetes-api");
-  const api = new KubernetesApi(
-    JSON.stringify({ clusters: [{ cluster: { server: host } }], users: [{ user: {} }] }),
+  return new KubernetesApi(
+    JSON.stringify({
+      clusters: [{ cluster: { server: host, ...cluster } }],
+      users: [{ user: {} }],
+    }),
   );
+};
+
+it("goes by the proxy that a kubeconfig names, whatever NO_PROXY names", async () => {
+  given({ NO_PROXY: "*" });
+  const api = apiAt({ "proxy-url": address });
+
+  await expect(api.get("/readyz")).rejects.toThrow();
+
+  await api.close();
+  expect(new Set(asked)).toEqual(new Set(["name.invalid:443"]));
+});
+
+it("goes to https by no proxy that is for http alone, as curl and Go do", async () => {
+  given({ HTTP_PROXY: address });
+  const api = apiAt({});
 
   await expect(requests["a question to Azure"]!()).rejects.toThrow("fetch failed");
   await expect(api.get("/readyz")).rejects.toThrow("does not answer from here");
