@@ -2,6 +2,7 @@ import { BootstrapState, MachineState } from "../../../components/azure/state";
 import { checkGate, decideGate, GateArgs } from "../../../components/plan/gate";
 import { MachineChange, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { machinesOf } from "../../../components/settings/topology";
+import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
@@ -231,6 +232,18 @@ it("goes by what Azure shows even where the cluster is not asked", async () => {
   expect((await checkGate({ ...scene, settings })).problems[0]).toContain(
     "cp-3: its bootstrap step",
   );
+});
+
+it("asks the cluster about the control planes that Azure has, and about no other", async () => {
+  const kubeconfig = await serveKubernetesApi((_, response) => response.end('{"items":[]}'));
+
+  const { problems } = await checkGate({ ...args({ machines: "well well gone" }), kubeconfig });
+
+  expect(problems).toEqual([
+    expect.stringMatching(
+      /cp-1: it has no Node.*cp-2: it has no Node.*cp-3: Azure has no such VM$/ms,
+    ),
+  ]);
 });
 
 describe("a change that cannot be drained or cannot leave etcd", () => {

@@ -46,6 +46,7 @@ interface Scene {
   readonly isRemembered?: boolean;
   /** What they remember besides. */
   readonly remembered?: Partial<PreviousOutputs>;
+  readonly kubeconfig?: string;
   /** Namespaces of resource providers that are not registered. */
   readonly unregistered?: readonly string[];
   /** Whether a subnet of others has no address left, and the API its balancer. */
@@ -205,7 +206,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
           ...{ name, address },
           zone: `westeurope-${zone}`,
         }));
-        const outputs = { cluster: memory, machines };
+        const outputs = { cluster: memory, machines, kubeconfig: scene.kubeconfig };
         return { outputs: scene.isRemembered ? outputs : {} };
       },
     },
@@ -560,6 +561,22 @@ describe("a living cluster in a network of others", () => {
     expect(said).toContain("rules before it have to let machines out");
     // Of its own Services, whose rules are called so too.
     expect(said).not.toContain("k8s-azure-lb");
+  });
+
+  it("is told where its API will answer when it is restored, and not that the lost one does not", async () => {
+    const warn = jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+    const nowhere = "127.0.0.1:9";
+    const container = `/subscriptions/${subscriptionId}/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd`;
+    const etcdBackups = { container, every: "1h", endpoint: `http://${nowhere}` };
+    const cluster = { server: `https://${nowhere}` };
+
+    await plan({
+      ...{ ...scene, settings: { ...settings, etcdBackups, restoreFrom: "latest" } },
+      machines: names.slice(3),
+      kubeconfig: JSON.stringify({ clusters: [{ cluster }], users: [{ user: {} }] }),
+    });
+
+    expect(warn.mock.calls.join("\n")).toContain("the API will answer at 10.1.1.77 port 6443");
   });
 
   it("is only warned of a range of the network that its pods have too", async () => {

@@ -84,8 +84,16 @@ it.each<[what: string, scene: Scene, says: string]>([
   ],
   [
     "of which half of an even number is no majority for etcd",
-    { machines: { "cp-1": off, "cp-4": off }, controlPlaneCount: 4 },
-    `zoned-test-cp-1 is deallocated (no API answers without it), zoned-test-cp-4 is deallocated (no API answers without it): ${start("cp-1", "cp-4")}`,
+    {
+      machines: { "cp-1": off, "cp-4": { ...off, power: "deallocating" } },
+      controlPlaneCount: 4,
+    },
+    `zoned-test-cp-1 is deallocated (no API answers without it), zoned-test-cp-4 is deallocating (no API answers without it): ${start("cp-1", "cp-4")}`,
+  ],
+  [
+    "of which etcd has no majority, beside one that gets another size",
+    { machines: { "cp-1": { ...off, size: "Standard_D2as_v5" }, "cp-3": off } },
+    `zoned-test-cp-3 is deallocated (no API answers without it): ${start("cp-3")}`,
   ],
   [
     "that would be replaced, where no API answers",
