@@ -331,7 +331,7 @@ const networkToken = (type: string): string => `azure-native:network:${type}`;
  * What others write on the resources of a cluster: policies, operators and
  * the cloud provider. Azure's network takes a PUT for the whole resource, and takes away what it
  * leaves out; Compute does so with tags and identities. All else of a machine that this program does
- * not set stays by itself, see `leftAlone`; and so do subnets of the network, rules of the security
+ * not set stays by itself, see `ignoredAlways`; and so do subnets of the network, rules of the security
  * group and routes of the table, which the plugin sends along.
  *
  * An element that this program once made under another name counts as somebody else's.
