@@ -44,9 +44,8 @@ interface Turn {
  * @throws Error that names such a machine after `minutes`
  */
 export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
-  const value = `${update} ${inMinutes(minutes + backMinutes)}`;
   for (const end = Date.now() + minutes * 60_000; ; await pause(pollMilliseconds)) {
-    const others = await changed(api, machine, value);
+    const others = await changed(api, machine, minutes + backMinutes);
     if (others.length === 0) return;
     if (Date.now() > end) {
       throw new Error(
@@ -57,8 +56,9 @@ export async function takeTurn({ api, machine, minutes }: Turn): Promise<void> {
   }
 }
 
-const inMinutes = (minutes: number): string =>
-  new Date(Date.now() + minutes * 60_000).toISOString().replace(/\.\d+/, "");
+/** By the API server's time, for machines judge it by their own, and the operator's clock may be off. */
+const inMinutes = ({ now }: KubernetesApi, minutes: number): string =>
+  new Date(now + minutes * 60_000).toISOString().replace(/\.\d+/, "");
 
 /** Takes back what an update has noted of this machine. */
 export const endTurn = ({ api, machine }: Turn): Promise<unknown> => changed(api, machine, null);
@@ -74,11 +74,14 @@ export async function endTurnIfGone(turn: Turn): Promise<void> {
 export const isOwnTurn = (machine: string, line: string): boolean =>
   line === machine || line === `repair.${machine}`;
 
-/** Changes what is said of a machine, or returns who is down. Whoever writes meanwhile makes it ask again. */
+/**
+ * Says that an update takes a machine down for some minutes, or by null takes that back; or returns who is
+ * down. Whoever writes meanwhile makes it ask again.
+ */
 async function changed(
   api: KubernetesApi,
   machine: string,
-  value: string | null,
+  minutes: number | null,
 ): Promise<readonly string[]> {
   for (;;) {
     const turns = await retryTransient(() => api.find(path));
@@ -87,14 +90,15 @@ async function changed(
     const { data = {}, metadata } = turns;
     const others = Object.entries(data).flatMap(([name, text]) => {
       const [by, until = ""] = text.split(" ");
-      const isOther = !isOwnTurn(machine, name) && by !== update && Date.parse(until) > Date.now();
+      const isOther = !isOwnTurn(machine, name) && by !== update && Date.parse(until) > api.now;
       return isOther ? [`${name} is down for ${by}, at most until ${until}`] : [];
     });
-    if (value !== null && others.length > 0) return others;
-    if (value === null && !data[machine]?.startsWith(`${update} `)) return [];
+    if (minutes !== null && others.length > 0) return others;
+    if (minutes === null && !data[machine]?.startsWith(`${update} `)) return [];
     try {
       const { resourceVersion } = metadata;
-      const annotations = { [repairsWait]: inMinutes(waitMinutes) };
+      const value = minutes === null ? null : `${update} ${inMinutes(api, minutes)}`;
+      const annotations = { [repairsWait]: inMinutes(api, waitMinutes) };
       await retryTransient(() =>
         api.merge(path, { metadata: { resourceVersion, annotations }, data: { [machine]: value } }),
       );

@@ -104,6 +104,31 @@ it("lets an update go on with the very machine that is repaired, and with no oth
   expect((await written())["two"]).toMatch(/^update /);
 });
 
+it.each([
+  ["back", -2],
+  ["ahead", 2],
+])(
+  "has turns end by the API server's time where Pulumi's clock is two hours %s",
+  async (_, hours) => {
+    const now = Date.now;
+    const line = `Reboot ${new Date(now() + 600_000).toISOString()}`;
+    await api.put(`${configMaps}/${turnsName}`, { ...nobodyIsDown, data: { one: line } });
+    const clock = jest.spyOn(Date, "now").mockImplementation(() => now() + hours * 3_600_000);
+
+    try {
+      await expect(takeTurn({ api: operator, machine: "two", minutes: 0 })).rejects.toThrow(
+        /one is down for Reboot/,
+      );
+      await takeTurn({ api: operator, machine: "one", minutes: 15 });
+    } finally {
+      clock.mockRestore();
+    }
+
+    const until = Date.parse((await written())["one"]!.split(" ")[1]!);
+    expect(Math.round((until - now()) / 3_600_000)).toBe(1);
+  },
+);
+
 it("ends an update's turn of a machine that has left for good, and keeps that of one that is made anew", async () => {
   await takeTurn({ api: operator, machine: "one", minutes: 1 });
   await takeTurn({ api: operator, machine: "three", minutes: 1 });
