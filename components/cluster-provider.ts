@@ -2,6 +2,7 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { Member } from "./control-plane";
+import { kubeconfigToApplyBy } from "./kubeconfig";
 import { numberOf } from "./plan/initialization";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
@@ -16,9 +17,11 @@ import { Plan } from "./plan/plan";
  */
 export function clusterProvider(
   kubeconfig: pulumi.Output<string>,
-  { apiServer, initialization: { id, exists, isRestoring = false } }: Plan,
+  plan: Plan,
   initial: Pick<Member, "step">,
 ): Provider {
+  const { apiServer, initialization } = plan;
+  const { id, exists, isRestoring = false } = initialization;
   const number = numberOf(id);
   const asksNobody = isRestoring && pulumi.runtime.isDryRun();
   if (asksNobody) {
@@ -29,7 +32,7 @@ export function clusterProvider(
   const provider = new Provider(
     number === 1 ? "kubernetes" : `kubernetes-${number}`,
     {
-      kubeconfig: ofRestoration(kubeconfig, id, asksNobody),
+      kubeconfig: ofRestoration(kubeconfigToApplyBy(kubeconfig, plan), id, asksNobody),
       clusterIdentifier: `${apiServer.name}/${clusterIdOf(id)}`,
       // What was made and not recorded is taken up again; all these objects are the program's
       // alone.

@@ -101,8 +101,8 @@ export const adminKubeconfig = (
  *
  * All its parts exist before the first machine boots. Handed out that early, it would make the
  * Kubernetes provider call a server that is not there, and fail even a preview. So it is known only
- * once the API answers, on the first update; and always from then on, for a preview fails where what
- * machines depend on is unknown.
+ * once the API answers, on the first update. From then on a preview does not know it where the
+ * administrator's certificate is renewed, or the CA.
  */
 export const kubeconfigOf = (
   initialized: pulumi.Output<unknown>,
@@ -112,6 +112,29 @@ export const kubeconfigOf = (
   pulumi
     .all([adminKubeconfig(plan, certificates), plan.initialization.exists ? "" : initialized])
     .apply(([kubeconfig]) => kubeconfig);
+
+/**
+ * The kubeconfig by which objects are applied: in the preview of a living cluster that of the last update
+ * while this one's is unknown, to which the API still answers. A provider of an unknown one compares nothing,
+ * and the engine ends where a worker is replaced, since it asks what becomes of the labels of its Node.
+ */
+export const kubeconfigToApplyBy = (
+  kubeconfig: pulumi.Output<string>,
+  {
+    initialization,
+    previousKubeconfig: before,
+  }: {
+    readonly initialization: { readonly exists: boolean };
+    readonly previousKubeconfig?: string;
+  },
+): pulumi.Output<string> =>
+  pulumi.runtime.isDryRun() && initialization.exists && before !== undefined
+    ? isKnown(kubeconfig).apply((known) => (known ? kubeconfig : pulumi.secret(before)))
+    : kubeconfig;
+
+/** What a new resource would have is unknown where the engine was told to leave it out; and in a preview. */
+export const isKnown = (output: pulumi.Output<unknown>): pulumi.Output<boolean> =>
+  pulumi.output((output as unknown as { readonly isKnown: Promise<boolean> }).isKnown);
 
 type LoginSettings = Pick<Settings, "resourceManagerEndpoint">;
 

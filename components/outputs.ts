@@ -6,7 +6,7 @@ import type { ClusterGroup } from "./cluster-group";
 import { InitialControlPlane, Member } from "./control-plane";
 import { encryptionTag } from "./kubeadm/encryption";
 import { serverOf } from "./api-server";
-import { loginKubeconfig } from "./kubeconfig";
+import { isKnown, loginKubeconfig } from "./kubeconfig";
 import { issuerOf } from "./settings/logins";
 import { tag } from "./azure/state";
 import { pastKeys } from "./plan/rotations";
@@ -122,7 +122,3 @@ function leftOut(plan: Plan, machines: readonly MachinePlan[], done: readonly Do
     })
     .map(({ name }) => name);
 }
-
-/** What a new step would have is unknown where the engine was told to leave it out; and in a preview. */
-const isKnown = (output: pulumi.Output<unknown>): pulumi.Output<boolean> =>
-  pulumi.output((output as unknown as { readonly isKnown: Promise<boolean> }).isKnown);

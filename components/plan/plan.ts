@@ -49,6 +49,8 @@ export interface Plan {
   readonly initialization: Initialization;
   /** What the last update that succeeded left in the stack's outputs. */
   readonly previous?: PreviousOutputs;
+  /** The kubeconfig among the stack's outputs; undefined before there is one. */
+  readonly previousKubeconfig?: string;
   /** What this update records of each machine, by its name. */
   readonly machineRecords: ReadonlyMap<string, MachineRecord>;
   /** Names of the machines that exist and are not replaced: what only a first boot reads is not theirs. */
@@ -112,6 +114,7 @@ export async function makePlan(settings: Settings): Promise<Plan> {
     existingNetwork: observed.network,
     initialization: decision.initialization,
     previous: previous.outputs,
+    previousKubeconfig: previous.kubeconfig,
     machineRecords: decision.machineRecords,
     retained: namesOf(decision.retained),
     stepRefusals: decision.stopped.stepRefusals,

@@ -5,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { clusterProvider } from "../../components/cluster-provider";
 import { Member } from "../../components/control-plane";
 import { Plan } from "../../components/plan/plan";
-import { dependenciesOf, Recorded, Recorder } from "../support/record";
+import { dependenciesOf, Recorded, Recorder, revealed } from "../support/record";
 
 const kubeconfig = {
   clusters: [{ name: "dev", cluster: { server: "https://api.example:6443" } }],
@@ -13,8 +13,28 @@ const kubeconfig = {
 const serverOf = ({ inputs }: Recorded): string =>
   JSON.parse(inputs["kubeconfig"]).clusters[0].cluster.server;
 
+/** With certificates that are still to be made. */
+const unknown = new (pulumi.Output as any)(
+  new Set(),
+  Promise.resolve(undefined),
+  Promise.resolve(false),
+  Promise.resolve(true),
+  Promise.resolve(new Set()),
+) as pulumi.Output<string>;
+
+interface Scene {
+  readonly isRestoring?: boolean;
+  readonly preview?: boolean;
+  /** That of this update. */
+  readonly now?: pulumi.Output<string>;
+  /** That of the last update. */
+  readonly previousKubeconfig?: string;
+}
+
 /** The provider of a cluster, and an object in that cluster. */
-async function build(id: string, exists: boolean, { isRestoring = false, preview = false } = {}) {
+async function build(id: string, exists: boolean, scene: Scene = {}) {
+  const { isRestoring = false, preview = false, previousKubeconfig } = scene;
+  const { now = pulumi.output(JSON.stringify(kubeconfig)) } = scene;
   const recorder = await Recorder.start({ preview });
   const steps = ["first", "second"].map((name) => new pulumi.ComponentResource("test:Step", name));
   await pulumi.runtime.runInPulumiStack(async () => {
@@ -22,12 +42,9 @@ async function build(id: string, exists: boolean, { isRestoring = false, preview
     const plan = {
       apiServer: { name: "api.example", port: 6443 },
       initialization: { id, exists, isRestoring },
+      previousKubeconfig,
     };
-    const provider = clusterProvider(
-      pulumi.output(JSON.stringify(kubeconfig)),
-      plan as Plan,
-      { step: steps[0] } as unknown as Member,
-    );
+    const provider = clusterProvider(now, plan as Plan, { step: steps[0] } as unknown as Member);
     // The last to see what an object is registered with.
     pulumi.runtime.registerStackTransformation(recorder.watch);
     new ConfigMap("settings", { metadata: { name: "settings" } }, { provider });
@@ -100,4 +117,22 @@ it("asks no API in the preview of a restoration, and the restored one in the upd
   expect([up, later].map(({ provider }) => serverOf(provider))).toEqual(
     Array(2).fill("https://api.example:6443"),
   );
+});
+
+const before = JSON.stringify({ ...kubeconfig, users: ["before"] });
+
+it.each<[when: string, id: string, exists: boolean, scene: Scene, given: unknown]>([
+  ["of before while it is unknown", "1-then", true, { now: unknown }, before],
+  ["of this update where it is known", "1-then", true, {}, JSON.stringify(kubeconfig)],
+  [
+    "that is unknown where there is no cluster",
+    "1-then",
+    false,
+    { now: unknown },
+    { __pulumiUnknown: true },
+  ],
+])("has in a preview the kubeconfig %s", async (_, id, exists, scene, given) => {
+  const preview = await build(id, exists, { ...scene, preview: true, previousKubeconfig: before });
+
+  expect(revealed(preview.provider.inputs["kubeconfig"])).toEqual(given);
 });

@@ -291,6 +291,12 @@ it("asks whether control planes that go have joined, once those are known to be 
   expect(says).toMatch(/^(?![^]*may have joined)[^]*is not known to be well/);
 });
 
+it("keeps the kubeconfig of before at hand, for previews that do not know the one of now", async () => {
+  const { plan } = await planned({ ...ours, ...unasked }, withApi());
+
+  expect(JSON.parse(plan?.previousKubeconfig ?? "")).toEqual(JSON.parse(kubeconfig));
+});
+
 it("asks the living API through apiProxy", async () => {
   const { address: apiProxy, asked } = await serveRefusingProxy();
 

@@ -1,7 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { LoggedRequest } from "../../../tools/local-azure/arm/requests";
-import { asPlanned, LocalCloud, unchanged, fewAddOns } from "../../../tools/lab/local-cloud";
+import {
+  asPlanned,
+  fewAddOns,
+  LocalCloud,
+  succeeded,
+  unchanged,
+} from "../../../tools/lab/local-cloud";
 
 const settings = {
   ...fewAddOns,
@@ -27,6 +33,16 @@ describe("other CAs for a living cluster", () => {
     asPlanned(await cloud.stack.up());
   });
   afterAll(() => cloud?.stop());
+
+  it("may come with what replaces a worker", async () => {
+    const workerPools = [{ ...settings.workerPools[0], maxPods: 60 }];
+    await cloud.stack.configure({ ...settings, caGeneration: 2, workerPools });
+
+    const { stdout } = succeeded(await cloud.stack.preview());
+
+    expect(stdout).toMatch(/all machines and new pods trust CA 2/);
+    expect(stdout).toMatch(/replace zoned-dev-workers-1: maxPods .*-> 60/);
+  });
 
   it("come in three updates, each of which says what the next one does, and nothing follows", async () => {
     const trusted: number[] = [];
