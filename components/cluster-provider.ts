@@ -38,6 +38,10 @@ export function clusterProvider(
       // alone.
       upsertExistingObjects: true,
       enablePatchForce: true,
+      // Without these an object whose data change is deleted first: pods that start in between get no token
+      // of their identity, and the cloud provider and the disk driver find no configuration.
+      enableConfigMapMutable: true,
+      enableSecretMutable: true,
     },
     { dependsOn: exists ? [initial.step] : [] },
   );

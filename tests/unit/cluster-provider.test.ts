@@ -94,6 +94,15 @@ it("takes up again what an interrupted up has made", async () => {
   });
 });
 
+it("deletes no ConfigMap and no Secret whose data change", async () => {
+  const { provider } = await build("1-then", false);
+
+  expect(provider.inputs).toMatchObject({
+    enableConfigMapMutable: "true",
+    enableSecretMutable: "true",
+  });
+});
+
 it("is configured anew for a restored cluster, once its API answers, and makes no object anew for that", async () => {
   const [before, after] = [await build("1-then", true), await build("1-then-later", true)];
 

@@ -18,6 +18,7 @@ const workloadIdentities = [
   { namespace: "shop", serviceAccount: "app", roles: [{ role: reader, scope: shop }] },
   { namespace: "shop", serviceAccount: "billing", identityId },
 ];
+const more = [...workloadIdentities, { namespace: "shop", serviceAccount: "other", identityId }];
 const container = "https://shopblobs.blob.core.windows.net/orders";
 const settings = {
   ...fewAddOns,
@@ -160,10 +161,30 @@ describe("service accounts that log in to Azure", () => {
     unchanged(await cloud.stack.up("--skip-preview"));
   });
 
+  it("get another one beside them without a moment in which pods of theirs get no token", async () => {
+    const clientIds = async () => {
+      const [found] = await cloud.get<{ metadata: { uid: string }; data: Record<string, string> }>(
+        "configmaps",
+        ...["--namespace", "kube-system"],
+        ...["--field-selector", "metadata.name=zoned-workload-identity"],
+      );
+      return found!;
+    };
+    const { metadata } = await clientIds();
+    await cloud.stack.configure({ ...settings, workloadIdentities: more });
+
+    asPlanned(await cloud.stack.up());
+
+    const { data, metadata: after } = await clientIds();
+    expect(Object.keys(data).sort()).toEqual(["shop.app", "shop.billing", "shop.other"]);
+    // Policies admit pods as they are while there is none; another one would have another id.
+    expect(after.uid).toBe(metadata.uid);
+  });
+
   it("are let in by tokens of both keys while the key of service accounts changes", async () => {
     await cloud.stack.configure({
       ...settings,
-      workloadIdentities,
+      workloadIdentities: more,
       serviceAccountKeyGeneration: 2,
     });
     const app = (await clientOf("app"))!;

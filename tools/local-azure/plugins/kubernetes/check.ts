@@ -95,8 +95,6 @@ const officialOnly: readonly string[] = [
   "cluster",
   "context",
   "deleteUnreachable",
-  "enableConfigMapMutable",
-  "enableSecretMutable",
   "namespace",
   "renderYamlToDirectory",
   "skipUpdateUnreachable",
@@ -132,14 +130,33 @@ export const diffConfig = (olds: Properties, news: Properties): DiffResult => ({
   changes: changesBetween(olds, news, { replaces: (path) => path === "clusterIdentifier" }),
 });
 
-/** What would change of the object as it was seen last, and whether that takes a new one. */
-export function difference({ type, olds, news, state }: DiffRequest): DiffResult {
+const mutableBy = { ConfigMap: "enableConfigMapMutable", Secret: "enableSecretMutable" };
+
+/** Kinds whose data change in place, by the settings of the provider. */
+export const mutableKinds = (config: Properties): string[] =>
+  Object.entries(mutableBy).flatMap(([kind, setting]) => (isTrue(config[setting]) ? [kind] : []));
+
+function fixedOf(news: Properties, mutable: readonly string[]): readonly string[] {
+  const { fixed } = kindOf(news);
+  const isMutable = mutable.includes(text(news.kind)) && news.immutable !== true;
+  return isMutable ? fixed.filter((path) => path !== "data" && path !== "binaryData") : fixed;
+}
+
+/**
+ * What would change of the object as it was seen last, and whether that takes a new one.
+ *
+ * @param mutable see mutableKinds
+ */
+export function difference(
+  { type, olds, news, state }: DiffRequest,
+  mutable: readonly string[],
+): DiffResult {
   const before = pruned(state, olds) as Properties;
   const fixed = [
     "metadata.name",
     "metadata.namespace",
     "kind",
-    ...(kindOfType(type).isPatch ? [] : kindOf(news).fixed),
+    ...(kindOfType(type).isPatch ? [] : fixedOf(news, mutable)),
   ];
   const changes = changesBetween(before, news, {
     replaces: (path) =>

@@ -125,7 +125,7 @@ interface Kind {
   readonly isNamespaced: boolean;
   /**
    * What takes a new object: what the server refuses to change, and the data that the official plugin
-   * replaces so that whatever reads it can be rolled out with it.
+   * replaces, unless the provider's settings have it changed in place.
    */
   readonly fixed: readonly string[];
 }

@@ -27,7 +27,7 @@ import {
   relinquished,
   updated,
 } from "./apply";
-import { checkConfig, checked, diffConfig, difference, pruned } from "./check";
+import { checkConfig, checked, diffConfig, difference, mutableKinds, pruned } from "./check";
 
 const { version } = JSON.parse(
   readFileSync(require.resolve("@pulumi/kubernetes/package.json"), "utf8"),
@@ -36,6 +36,7 @@ const { version } = JSON.parse(
 /** One `kubernetes.Provider` of a program. */
 export class KubernetesProvider implements ResourceProvider {
   private reachability = new Reachability("", undefined);
+  private mutable: readonly string[] = [];
 
   constructor(
     private readonly engine: EngineLog,
@@ -47,13 +48,14 @@ export class KubernetesProvider implements ResourceProvider {
   diffConfig = ({ olds, news }: DiffRequest): DiffResult => diffConfig(olds, news);
 
   async configure(config: Properties): Promise<void> {
+    this.mutable = mutableKinds(config);
     this.reachability = new Reachability(text(config.kubeconfig), this.resolve);
     await this.reachability.tried();
   }
 
   check = checked;
 
-  diff = difference;
+  diff = (request: DiffRequest): DiffResult => difference(request, this.mutable);
 
   async create(request: CreateRequest) {
     const { inputs, preview, type } = request;

@@ -162,6 +162,17 @@ describe("a provider", () => {
     });
   });
 
+  it.each([
+    ["true", false],
+    ["false", true],
+  ])("with enableConfigMapMutable %s replaces a ConfigMap of other data: %s", async (set, is) => {
+    const provider = await configured({ enableConfigMapMutable: set });
+
+    const { changes } = provider.diff({ ...updating, news: { ...object, data: { a: "1" } } });
+
+    expect(changes.map(({ replaces }) => replaces)).toEqual([is]);
+  });
+
   it("takes a kubeconfig that cannot be read for a cluster that cannot be reached", async () => {
     const provider = await configured({ kubeconfig: "clusters: [hush" });
 

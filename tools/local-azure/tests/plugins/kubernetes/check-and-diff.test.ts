@@ -4,6 +4,7 @@ import {
   checked,
   diffConfig,
   difference,
+  mutableKinds,
   pruned,
 } from "../../../plugins/kubernetes/check";
 
@@ -108,14 +109,27 @@ const object = (apiVersion: string, kind: string, rest: Properties = {}): Proper
   ...rest,
 });
 
-const compare = (olds: Properties, news: Properties, more: object = {}) =>
-  difference({
-    ...{ urn: "urn", id: "here/it", signal: new AbortController().signal },
-    ...{ type: "kubernetes:v1:It", olds, news, state: olds, ...more },
-  });
+const compare = (
+  olds: Properties,
+  news: Properties,
+  more: object = {},
+  mutable: readonly string[] = [],
+) =>
+  difference(
+    {
+      ...{ urn: "urn", id: "here/it", signal: new AbortController().signal },
+      ...{ type: "kubernetes:v1:It", olds, news, state: olds, ...more },
+    },
+    mutable,
+  );
 
-const replacing = (olds: Properties, news: Properties, more?: object) =>
-  compare(olds, news, more)
+const replacing = (
+  olds: Properties,
+  news: Properties,
+  more?: object,
+  mutable?: readonly string[],
+) =>
+  compare(olds, news, more, mutable)
     .changes.filter(({ replaces }) => replaces)
     .map(({ path }) => path);
 
@@ -144,6 +158,33 @@ it.each<[apiVersion: string, kind: string, before: Properties, after: Properties
     expect(replacing(object(apiVersion, kind, olds), object(apiVersion, kind, news))).toEqual([
       path,
     ]);
+  },
+);
+
+const both = { enableConfigMapMutable: "true", enableSecretMutable: "true" };
+const [one, other] = [{ data: { a: "MQ==" } }, { data: { a: "Mg==" } }];
+const fixed = { immutable: true };
+
+it.each<
+  [kind: string, before: Properties, after: Properties, config: Properties, replaced: string[]]
+>([
+  ["ConfigMap", one, other, both, []],
+  ["ConfigMap", { binaryData: one.data }, { binaryData: other.data }, both, []],
+  ["ConfigMap", { ...one, ...fixed }, { ...other, ...fixed }, both, ["data.a"]],
+  ["ConfigMap", one, { ...other, ...fixed }, both, ["data.a"]],
+  ["ConfigMap", one, other, { enableSecretMutable: "true" }, ["data.a"]],
+  ["ConfigMap", one, other, { ...both, enableConfigMapMutable: "false" }, ["data.a"]],
+  ["Secret", one, other, both, []],
+  ["Secret", { ...one, ...fixed }, { ...other, ...fixed }, both, ["data.a"]],
+  ["Secret", { type: "Opaque" }, { type: "kubernetes.io/tls" }, both, ["type"]],
+  ["Secret", one, other, { enableConfigMapMutable: "true" }, ["data.a"]],
+  ["ConfigMap", one, { ...other, ...there }, both, ["metadata.namespace"]],
+])(
+  "has a %s with %j become one with %j, by a provider with %j, and replaces it for %j",
+  (kind, before, after, config, replaced) => {
+    const [olds, news] = [object("v1", kind, before), object("v1", kind, after)];
+
+    expect(replacing(olds, news, {}, mutableKinds(config))).toEqual(replaced);
   },
 );
 
