@@ -79,7 +79,9 @@ export class KubeProxy extends pulumi.ComponentResource {
         immutable: true,
         data,
       },
-      child,
+      // The engine would delete it by its name at the end, also where nodes that were not Ready still mount it,
+      // and where a roll-out has failed and the update that takes the change back uses it again.
+      { ...child, retainOnDelete: true },
     );
     const spec = {
       minReadySeconds,

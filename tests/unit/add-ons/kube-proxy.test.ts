@@ -104,6 +104,12 @@ it("never changes a configuration that is mounted, since kube-proxy would end on
   expect(await dependenciesOf(after.daemonSet)).toContain(after.configMap.resource);
 });
 
+it("leaves the configuration of before in the cluster, since a node may still mount it and a change be taken back", async () => {
+  const { configMap } = await build();
+
+  expect(configMap.opts.retainOnDelete).toBe(true);
+});
+
 it("goes from node to node, and not on from one whose kube-proxy ends", async () => {
   const { spec } = (await build()).daemonSet.inputs;
 
