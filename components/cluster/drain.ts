@@ -1,7 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { mostDrainMinutes } from "../settings/times";
-import { ApiError, isReady, KubernetesApi, KubernetesObject, NoAnswer } from "./kubernetes-api";
+import {
+  ApiError,
+  KubernetesApi,
+  KubernetesObject,
+  NoAnswer,
+  readyCondition,
+} from "./kubernetes-api";
 
 interface Drain {
   readonly api: KubernetesApi;
@@ -26,6 +32,9 @@ const pollMilliseconds = 1000;
 
 const volumesMilliseconds = 120_000;
 
+/** A runtime that is slow is over by then. */
+const unreadyMilliseconds = 300_000;
+
 export const nodePath = (name: string): string => `/api/v1/nodes/${name}`;
 
 /** Whether an answer may be another one in a moment: an API server restarts, or is left out. */
@@ -48,7 +57,7 @@ export async function retryTransient<T>(action: () => Promise<T>): Promise<T> {
  * Empties a Node as `kubectl drain` does: no new pods, and those that are there are evicted as
  * their budgets allow, until they are gone. Pods of DaemonSets and static pods stay.
  *
- * A Node that is not Ready, or becomes so, is not waited for: no kubelet there would end a pod.
+ * A Node that is gone or whose kubelet is silent, or becomes so, is not waited for: nobody there would end a pod.
  *
  * @throws Error that names pods and budgets after `minutes`; the Node takes pods again then
  */
@@ -76,9 +85,12 @@ export async function drain({ api, node, minutes, isForUpgrade = false }: Drain)
   await untilDetached(api, node);
 }
 
+/** A kubelet says itself that it is not Ready, for a moment or because it can end no pod any more. */
 async function isAlive(api: KubernetesApi, name: string): Promise<boolean> {
   const node = await api.find(nodePath(name));
-  return node !== undefined && isReady(node);
+  const { status, lastTransitionTime = "" } = (node && readyCondition(node)) ?? {};
+  const isNew = api.now - Date.parse(lastTransitionTime) < unreadyMilliseconds;
+  return status === "True" || (status === "False" && isNew);
 }
 
 /** What others have set stays when this program reverts its own change. */

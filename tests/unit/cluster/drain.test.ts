@@ -205,6 +205,31 @@ it.each(["is not Ready", "is gone"])("evicts nobody where the Node %s", async (h
   expect(fake.evicted).toEqual([]);
 });
 
+const saysNotReady = (minutes: number) => {
+  const lastTransitionTime = new Date(Date.now() - minutes * 60_000).toISOString();
+  fake.node!["status"] = { conditions: [{ type: "Ready", status: "False", lastTransitionTime }] };
+};
+
+it("waits also for a kubelet that says that it is not Ready, which may be over in a moment", async () => {
+  saysNotReady(0);
+
+  await drainInVain();
+
+  fake.held.clear();
+  await drainFor(1);
+  expect(fake.evicted).toEqual(["web"]);
+});
+
+it("waits no longer for a kubelet that has said so for five minutes", async () => {
+  fake.pods = [pod("web-1")];
+  fake.held.add("web-1");
+  setTimeout(() => saysNotReady(6), 20);
+
+  await drainFor(1);
+
+  expect(fake.pods).toHaveLength(1);
+});
+
 it("waits no longer for a machine that dies while it is drained", async () => {
   fake.pods = [pod("web-1")];
   fake.held.add("web-1");
