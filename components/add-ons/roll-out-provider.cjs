@@ -19,8 +19,15 @@ module.exports = {
   async diff(_id, olds, news) {
     return { changes: olds.awaitedFor !== news.awaitedFor };
   },
-  async update(_id, _olds, news) {
-    await awaited(news);
+  async update(id, _olds, news) {
+    try {
+      await awaited(news);
+    } catch (error) {
+      // By these the engine keeps that nothing is awaited yet. It would keep what was awaited last, and a change that
+      // is taken back would be for the same.
+      const properties = { ...news, awaitedFor: "" };
+      throw Object.assign(error, { id, reasons: [error.message], properties });
+    }
     return { outs: news };
   },
 };

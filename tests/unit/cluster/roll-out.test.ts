@@ -314,6 +314,19 @@ describe("the resource of a roll-out", () => {
     });
   });
 
+  it("is awaited again once it has failed, also where the change is taken back", async () => {
+    const { update, diff, inputs } = await provider();
+    jest.spyOn(cluster, "awaitRollOuts").mockRejectedValue(new Error("it has stood still"));
+
+    const changed = { ...inputs, awaitedFor: "else" };
+    const failed = await update("awaited", inputs, changed).catch((thrown: object) => thrown);
+
+    // The SDK makes ErrorResourceInitFailed of these, and the engine writes the properties into its state.
+    expect(failed).toMatchObject({ id: "awaited", reasons: ["it has stood still"] });
+    for (const next of [inputs, changed])
+      expect(await diff("awaited", failed.properties, next)).toEqual({ changes: true });
+  });
+
   it("fails by its message alone, so that the next update waits again", async () => {
     const { create, inputs } = await provider();
     jest.spyOn(cluster, "awaitRollOuts").mockRejectedValue(new Error("it has stood still"));
