@@ -31,6 +31,7 @@ export function outputsOf(
   const before = previousOf(plan.initialization.id, plan.previous);
   const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
+    subscriptionId: plan.subscriptionId,
     controlPlanes: plan.controlPlanes.length,
     etcdBackups: plan.settings.etcdBackups?.every,
     issuer: entra && issuerOf(entra, plan.settings),

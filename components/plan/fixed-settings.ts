@@ -84,6 +84,16 @@ const commandsFor = (key: string, value: string | readonly string[]): string =>
         "; ",
       );
 
+/** Azure shows nothing of this stack's cluster in another subscription, so that it would be taken for lost. */
+export function subscriptionProblem(subscriptionId: string, made: string | undefined): string[] {
+  if (made === undefined || made.toLowerCase() === subscriptionId.toLowerCase()) return [];
+  return [
+    `this stack's cluster is in subscription ${made}, and the login's is ${subscriptionId}. Nothing was changed. ` +
+      `Take the cluster's, then run pulumi again: az account set --subscription ${made}; or keep the stack to it, ` +
+      `whatever the login or ARM_SUBSCRIPTION_ID says: pulumi config set azure-native:subscriptionId ${made}`,
+  ];
+}
+
 /** Why the settings are not those of the cluster that this stack has. */
 export function fixedProblems(wanted: Settings, made: Partial<FixedSettings> = {}): string[] {
   const known: Partial<FixedSettings> = withOwn(made);

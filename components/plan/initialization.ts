@@ -152,7 +152,7 @@ export function decideInitialization(
     restoredFrom: known.find(({ bootstrap }) => bootstrap?.restoredFrom)?.bootstrap?.restoredFrom,
     initialControlPlane,
     problems: [
-      ...(isLost ? [lostProblem(settings, id, members.length, current)] : []),
+      ...(isLost ? [lostProblem(settings, id, members.length, current, azure)] : []),
       ...(losesOnly ? [onlyMemberProblem(settings, id, members[0]!.name)] : []),
     ],
     warnings: isLost || losesOnly ? [] : unusedWarnings(settings, id),
@@ -235,12 +235,20 @@ function lostProblem(
   id: string,
   alive: number,
   previous: PreviousOutputs | undefined,
+  { groupState }: Pick<AzureState, "groupState">,
 ): string {
   const had = previous?.controlPlanes ?? 1;
   const needed = Math.floor(had / 2) + 1;
+  const subscription =
+    previous?.subscriptionId === undefined
+      ? "the login's subscription"
+      : `subscription ${previous.subscriptionId}`;
   return (
     `cluster ${settings.clusterName} had ${had} control plane machine(s), and Azure has ${alive} of them left, ` +
     `fewer than the ${needed} that etcd needs, so that no machine can join it. ` +
+    (groupState === undefined
+      ? `There is no resource group ${groupWord(settings)} in ${subscription}. `
+      : "") +
     "If a destroy was interrupted, finish it: pulumi destroy. " +
     waysBack(settings, id, previous)
   );

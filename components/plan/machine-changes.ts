@@ -11,6 +11,8 @@ import { MachineRecord } from "../machine/generation";
 export interface PreviousOutputs {
   /** The initialization, and the restoration if the cluster was restored; see initialization.ts. */
   readonly initialization: string;
+  /** Undefined where an update of before it was noted ended well last. */
+  readonly subscriptionId?: string;
   /** vmId of the machine that ran `kubeadm init`. */
   readonly initialControlPlane?: string;
   readonly controlPlanes: number;

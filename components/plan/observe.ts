@@ -33,7 +33,7 @@ import { machinesOf } from "../settings/topology";
 import { tokenIssuerOf } from "../token-issuer";
 import type { PlacedMachine } from "./addresses";
 import { askBackend, refuse } from "./engine";
-import { fixedProblems } from "./fixed-settings";
+import { fixedProblems, subscriptionProblem } from "./fixed-settings";
 import { getLegacyTokens, type LegacyTokens } from "./service-account-keys";
 import { markLeft } from "./left-machines";
 import type { PreviousOutputs } from "./machine-changes";
@@ -89,7 +89,7 @@ export interface Observed extends Places {
 /**
  * Reads the previous outputs and, at once, everything of Azure and upstream that a plan depends on.
  *
- * @throws RunError where the settings are those of another cluster, or Azure does not answer
+ * @throws RunError where settings or subscription are those of another cluster, or Azure does not answer
  */
 export async function observe(settings: Settings): Promise<Observed> {
   const now = new Date().toISOString();
@@ -97,6 +97,7 @@ export async function observe(settings: Settings): Promise<Observed> {
   refuse(fixedProblems(settings, previous.outputs?.settings));
   const connection = await connect(settings);
   const { subscriptionId } = connection;
+  refuse(subscriptionProblem(subscriptionId, previous.outputs?.subscriptionId));
   const api = apiName(settings, subscriptionId);
   const machines = machinesOf(settings);
   const found = getAzureState(settings, previous.outputs !== undefined, connection);

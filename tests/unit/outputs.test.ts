@@ -10,7 +10,7 @@ import { diskClasses } from "../../components/azure/disk-classes";
 import { Plan } from "../../components/plan/plan";
 import type { Settings } from "../../components/settings/settings";
 import { Recorder, valueOf } from "../support/record";
-import { machine, validSettings } from "../support/sample";
+import { machine, subscriptionId, validSettings } from "../support/sample";
 import { people, tenant } from "../support/settings-cases/entra";
 
 const order = {
@@ -85,6 +85,7 @@ async function outputs({
     federation: { isUsed: true, isOnMachines: false },
     apiServer: { name: "api.example", port: 6443 },
     apiAddress: "10.1.1.30",
+    subscriptionId,
     initialization: { id: "1-then", exists: true },
     machineRecords: new Map([machine, worker].map(({ name }) => [name, order])),
     diskClasses: diskClasses([]),
@@ -148,6 +149,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
 
   expect(await both.remembered).toEqual({
     initialization: "1-then",
+    subscriptionId,
     initialControlPlane: "the-initial-vm",
     controlPlanes: 1,
     apiAddress: "10.1.1.30",

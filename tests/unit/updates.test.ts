@@ -103,6 +103,12 @@ const readers: Readonly<Record<string, Next>> = {
     ...isUntagged,
     says: ({ initialization }) => new RegExp(`initialization ${initialization} `),
   },
+  "cluster.subscriptionId": {
+    // The resource group is gone.
+    before: { requests: [] },
+    says: ({ subscriptionId }) =>
+      new RegExp(`no resource group \\S+ in subscription ${subscriptionId}`),
+  },
   "cluster.initialControlPlane": { ...isUntagged, says: () => / by id of zoned-test-cp-1-vm$/m },
   "cluster.controlPlanes": {
     before: { gone: [cp1, "zoned-test-cp-2"] },

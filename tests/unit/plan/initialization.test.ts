@@ -5,7 +5,7 @@ import { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { MachineRecord } from "../../../components/machine/generation";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
-import { alwaysLeft, validSettings } from "../../support/sample";
+import { alwaysLeft, subscriptionId, validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
 const id = "1-20260101T000000Z";
@@ -95,6 +95,7 @@ const decide = ({ machines, workers = "gone", had, groupState, settings, restore
           controlPlanes: had,
           ...alwaysLeft,
           restoreFrom,
+          subscriptionId,
           machines: Object.fromEntries(
             Array.from({ length: had }, (_, index) => [`zoned-test-cp-${index + 1}`, remembered]),
           ),
@@ -178,6 +179,15 @@ it.each`
     exists: true,
     problems: [expect.stringContaining(says)],
   });
+});
+
+it("says of a lost cluster which resource group is not there, and where it was looked for", () => {
+  const lost = (groupState?: string) =>
+    decide({ machines: "gone", had: 1, groupState }).problems.join("\n");
+  const missing = `There is no resource group zoned-test in subscription ${subscriptionId}.`;
+
+  expect(lost()).toContain(missing);
+  expect(lost("Succeeded")).not.toContain("There is no resource group");
 });
 
 it("takes no machine for replaced or lost because somebody took its tags or its step away", () => {

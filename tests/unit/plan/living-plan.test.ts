@@ -437,6 +437,21 @@ it.each<[string, Scene, RegExp]>([
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
 });
 
+it("takes no cluster for lost that is in another subscription than the login's, and asks nothing of that one", async () => {
+  const at = (had: string) =>
+    plan({ ...living, isRemembered: true, remembered: { subscriptionId: had } });
+  const other = "0e5b7f0a-0000-4000-8000-000000000001";
+
+  const refused = at(other);
+  await expect(refused).rejects.toThrow(
+    `this stack's cluster is in subscription ${other}, and the login's is ${subscriptionId}. Nothing was changed. `,
+  );
+  await expect(refused).rejects.toThrow(`pulumi config set azure-native:subscriptionId ${other}`);
+  expect(asked).toEqual(["/subscriptions"]);
+  // Azure writes it in either case.
+  await expect(at(subscriptionId.toUpperCase())).resolves.toBeDefined();
+});
+
 it("asks what a subscription lacks before the first update, and then for what is new", async () => {
   const unregistered = ["Microsoft.Compute", "Microsoft.Storage"];
   await expect(plan({ unregistered })).rejects.toThrow(
