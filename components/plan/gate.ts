@@ -1,6 +1,7 @@
 import { groupWord } from "../azure/resource-names";
 import { AzureState, isOff } from "../azure/state";
 import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
+import { NoAnswer, withApi } from "../cluster/kubernetes-api";
 import { startCommand } from "./stopped-machines";
 import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import { Initialization } from "./initialization";
@@ -73,6 +74,8 @@ export async function checkGate(args: GateArgs): Promise<Gate> {
   if (only !== undefined && others.length === 0 && args.started.has(only.name)) {
     return { problems: [], repairFirst: only.name };
   }
+  const unreached = isSkipped ? await unreachedProblems(args) : [];
+  if (unreached.length > 0) return { problems: unreached };
   const health: ClusterHealth = isSkipped
     ? { problems: [], unhealthy: new Map() }
     : kubeconfig === undefined
@@ -138,6 +141,28 @@ function uncheckedProblems({ settings, changes }: GateArgs): string[] {
     `this change would remove ${leaving.join(", ")}, whose etcd members can only be removed over the API, and skipHealthCheckUntil is ` +
       `${settings.skipHealthCheckUntil}, so its health is not checked: run pulumi up where the API can be reached, without the setting ` +
       "(pulumi config rm skipHealthCheckUntil)",
+  ];
+}
+
+/**
+ * A worker's join token is made over the API, and its other objects are deleted there. The Kubernetes provider fails to,
+ * while the engine has the VM deleted, and nothing could join in its place.
+ */
+async function unreachedProblems({ settings, changes, kubeconfig }: GateArgs): Promise<string[]> {
+  const workers = changes.filter(
+    ({ machine, action }) =>
+      (action === "replace" || action === "remove") && !isControlPlaneName(settings, machine),
+  );
+  if (workers.length === 0 || kubeconfig === undefined) return [];
+  const answer: unknown = await withApi(kubeconfig, (api) => api.get("/readyz")).catch(
+    (error: unknown) => error,
+  );
+  if (!(answer instanceof NoAnswer)) return [];
+  return [
+    `this change would ${workers.map(({ action, machine }) => `${action} ${machine}`).join(", ")}, and ${answer.message}. ` +
+      "Join tokens and other objects of workers are made and deleted over the API alone, so that VMs would go and none could join, though " +
+      `skipHealthCheckUntil is ${settings.skipHealthCheckUntil}. Nothing was changed. Run pulumi up where the API can be reached, or by apiProxy; ` +
+      "or take the change back for these workers",
   ];
 }
 

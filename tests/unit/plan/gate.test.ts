@@ -3,6 +3,7 @@ import { checkGate, decideGate, GateArgs } from "../../../components/plan/gate";
 import { MachineChange, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { machinesOf } from "../../../components/settings/topology";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
+import { freePort } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 
 const now = "2026-11-23T17:41:28.123Z";
@@ -272,6 +273,45 @@ describe("a change that cannot be drained or cannot leave etcd", () => {
     ]);
     expect((await asked(unasked, "remove workers-1")).problems).toEqual([]);
   });
+});
+
+describe("a cluster that is not asked how it is", () => {
+  let unauthorized: string;
+  let silent: string;
+  beforeAll(async () => {
+    unauthorized = await serveKubernetesApi((_, response) => response.writeHead(401).end());
+    silent = unauthorized.replace(/localhost:\d+/, `localhost:${await freePort()}`);
+  });
+  const unasked = (changes: string, kubeconfig: string) => {
+    const { settings, ...scene } = args({ changes });
+    const skipHealthCheckUntil = "20261123T180000Z";
+    return checkGate({ ...scene, settings: { ...settings, skipHealthCheckUntil }, kubeconfig });
+  };
+
+  it.each(["replace workers-1", "remove workers-2"])(
+    "keeps the worker that a change would %s where no join token could be made, since no API answers",
+    async (change) => {
+      const { problems } = await unasked(`resize cp-1, ${change}`, silent);
+
+      expect(problems).toEqual([
+        expect.stringMatching(
+          /^this change would \w+ zoned-test-workers-\d, and the API at .* does not answer from here/,
+        ),
+      ]);
+      expect(problems[0]).toMatch(
+        /Nothing was changed\. Run pulumi up where the API can be reached/,
+      );
+      // An answer, though of a kubeconfig that has ended.
+      expect((await unasked(change, unauthorized)).problems).toEqual([]);
+    },
+  );
+
+  it.each(["replace cp-1", "resize workers-1", "upgrade workers-1", "reconfigure workers-1"])(
+    "lets a change %s where no API answers",
+    async (change) => {
+      expect((await unasked(change, silent)).problems).toEqual([]);
+    },
+  );
 });
 
 it("drains no machine while the cluster is restored, whatever has been left half done, and touches none by a setting left behind", async () => {
