@@ -161,7 +161,7 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
       Priority: "by which the cluster's own pods are the last to be evicted",
       ServiceAccount: "by which pods get the tokens that add-ons need",
       ValidatingAdmissionPolicy:
-        "which keeps kured's token, on every machine with reboots, from running anything on all of them",
+        "which keeps tokens that are on every machine from changing other Nodes, and kured's token from running anything on all of them",
     }),
     "enable-admission-plugins": without({
       AlwaysDeny: "which refuses every change, also those of the cluster's own parts",

@@ -241,6 +241,65 @@ describe("the add-ons", () => {
     },
   );
 
+  itWith(
+    [...manifests.canal, ...manifests.diskDriver],
+    "let every account that is on all machines write its own Node alone, by a policy that comes first",
+    async (texts) => {
+      const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
+      for (const cni of ["canal", "flannel"] as const) {
+        const settings = { cloudProvider: true, diskDriver: true, reboots, cni };
+        const { recorder } = await build({ settings, manifests: texts });
+        const recorded = await recorder.objects();
+        const objects = recorded.map(({ inputs }) => revealed(inputs));
+
+        const policy = await recorder.object("ValidatingAdmissionPolicy", "zoned-own-node");
+        const binding = await recorder.object("ValidatingAdmissionPolicyBinding", "zoned-own-node");
+
+        const writers = objects
+          .filter(
+            ({ kind, rules }) =>
+              kind === "ClusterRole" &&
+              rules.some(
+                ({ resources = [], verbs = [] }: Record<string, string[]>) =>
+                  resources.some((one) => /^(\*|nodes(\/status)?)$/.test(one)) &&
+                  verbs.some((one) => /^(\*|patch|update)$/.test(one)),
+              ),
+          )
+          .map(({ metadata }) => metadata.name);
+        const bound = objects
+          .filter(({ roleRef }) => writers.includes(roleRef?.name))
+          .flatMap(({ subjects }) => subjects)
+          .map(({ namespace, name }) => `${namespace}:${name}`);
+        const daemonSets = recorded.filter(
+          ({ inputs }) => inputs.kind === "DaemonSet" && inputs.metadata.name !== "kube-proxy",
+        );
+        const onAll = daemonSets.map(
+          ({ inputs: { metadata, spec } }) =>
+            `${metadata.namespace}:${spec.template.spec.serviceAccountName}`,
+        );
+        const accounts = onAll.filter((one) => bound.includes(one)).sort();
+        expect(accounts).toHaveLength(4);
+        const [{ expression }] = policy.inputs.spec.matchConditions;
+        expect(JSON.parse(expression.replace("request.userInfo.username in ", "")).sort()).toEqual(
+          accounts.map((one) => `system:serviceaccount:${one}`).sort(),
+        );
+        const first = daemonSets.filter(({ inputs }) =>
+          /^(canal|kube-flannel-ds|cloud-node-manager)$/.test(inputs.metadata.name),
+        );
+        expect(first).toHaveLength(2);
+        for (const one of first) {
+          const needed = await dependenciesOf(one);
+          const before = await Promise.all(
+            recorded
+              .filter(({ resource }) => needed.includes(resource!))
+              .map((one) => dependenciesOf(one)),
+          );
+          expect(before.flat()).toContain(binding.resource);
+        }
+      }
+    },
+  );
+
   it("let the groups of admins do everything, and nobody where there are none", async () => {
     const { recorder } = await build({ settings: { entra: people } });
     const nobody = await build({ settings: { entra: { ...people, admins: [] } } });

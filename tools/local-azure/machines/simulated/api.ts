@@ -20,6 +20,8 @@ export interface ApiUser {
   readonly key?: string;
   /** A user to act as, which only cluster administrators may. */
   readonly as?: string;
+  /** What else is to be known of that user: a value by each name. */
+  readonly extra?: Readonly<Record<string, string>>;
 }
 
 /** An answer of the API that is no success, in its own words. */
@@ -54,8 +56,8 @@ export class Api {
     private readonly user: ApiUser,
   ) {}
 
-  as(user: string): Api {
-    return new Api(this.server, { ...this.user, as: user });
+  as(user: string, extra: ApiUser["extra"] = {}): Api {
+    return new Api(this.server, { ...this.user, as: user, extra });
   }
 
   get = (path: string): Promise<Body> => this.send("GET", path);
@@ -85,10 +87,16 @@ export class Api {
     type = "application/json",
   ): Promise<Body> {
     const { serverName: servername, ...server } = this.server;
-    const { token, as, ...pair } = this.user;
+    const { token, as, extra = {}, ...pair } = this.user;
     const headers = {
       ...(token && { authorization: `Bearer ${token}` }),
       ...(as && { "impersonate-user": as }),
+      ...Object.fromEntries(
+        Object.entries(extra).map(([name, value]) => [
+          `impersonate-extra-${encodeURIComponent(name)}`,
+          value,
+        ]),
+      ),
     };
     const { status, body: answer } = await jsonRequest(
       { ...server, ...pair, servername, method, path, headers, agent, timeout: timeoutMs },

@@ -63,6 +63,10 @@ export const initialized = (node: Body, vm: VirtualMachine): Body => ({
 export const serviceAccount = ({ metadata, spec }: Body): string =>
   `system:serviceaccount:${metadata.namespace}:${spec.serviceAccountName ?? "default"}`;
 
+/** The API as a pod sees it, whose token says on which node that is. */
+export const asPod = (api: Api, pod: Body): Api =>
+  api.as(serviceAccount(pod), { "authentication.kubernetes.io/node-name": pod.spec.nodeName });
+
 const runsImage = (pod: Body, image: string): boolean =>
   pod.spec.containers.some((container: Body) => container.image?.includes(image));
 
@@ -115,12 +119,12 @@ export async function reconcileCloudProvider({
   const provider: CloudProviderPods = {
     nodeManager: (node) => {
       const pod = managesNodes ? nodeManagerOn(node, pods) : undefined;
-      return pod && api.as(serviceAccount(pod));
+      return pod && asPod(api, pod);
     },
     ...(managesNodes &&
       manager && {
         controllerManager: {
-          api: api.as(serviceAccount(manager)),
+          api: asPod(api, manager),
           graceMs: () => graceMs(manager, api),
         },
       }),

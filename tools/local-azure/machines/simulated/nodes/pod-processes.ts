@@ -8,7 +8,7 @@ import type { OwnPrograms } from "../../own-programs";
 import { Supervisor } from "../../supervisor";
 import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
 import { freePort } from "../control-plane/static-pods";
-import { serviceAccount } from "./cloud-provider";
+import { asPod, serviceAccount } from "./cloud-provider";
 import { podPath } from "./kubelets";
 import { imageName, isOfDaemonSet } from "./mirror-pods";
 import { type ContainerProcess, passesReadinessProbe, statusOfProcesses } from "./process-status";
@@ -267,7 +267,7 @@ export class PodProcesses {
       }
     }
     if (this.programsOf(pod).some(([container]) => isDiskDriver(container))) {
-      const { data } = await api.as(serviceAccount(pod)).get(`/api/v1/namespaces/${driverSecret}`);
+      const { data } = await asPod(api, pod).get(`/api/v1/namespaces/${driverSecret}`);
       write(this.file(pod, "azure.json"), data["cloud-config"]);
     }
   }
