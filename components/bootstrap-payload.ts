@@ -11,7 +11,7 @@ import {
   roomOf,
 } from "./kubeadm/kubeadm";
 import { PayloadFile } from "./kubeadm/payload-file";
-import { registryCredentialFiles, registryLogin } from "./kubeadm/registries";
+import { registryCredentialFiles, registryHostFiles, registryLogin } from "./kubeadm/registries";
 import { firstBootFiles } from "./machine/custom-data";
 import { Payload, Task, unitFile } from "./machine/payload";
 import { renewalFiles, snapshotFiles } from "./machine/timers";
@@ -75,6 +75,7 @@ export function payloadFor(
     ...values.kubeletFiles,
     ...firstBootFiles(settings, apiServer.name),
     ...kubeadmFiles(spec, machine),
+    ...registryHostFiles(settings, spec.registries),
     ...registryCredentialFiles(settings),
     unitFile("zoned-maintenance.service"),
     ...(values.kubeletClientId === ""

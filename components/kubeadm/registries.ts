@@ -88,3 +88,25 @@ export function registryCredentialFiles({
   const content = JSON.stringify({ auths });
   return [{ path: "/var/lib/kubelet/config.json", mode: "0600", content }];
 }
+
+/**
+ * Keeps what kubelets log in to these servers with from the mirror: containerd would show it to the mirror where that
+ * asks, and asks no mirror for a server that has a file of its own. An empty one has it go there as it does by itself.
+ *
+ * @param servers those of Azure's registries
+ * @see https://github.com/containerd/containerd/blob/main/docs/hosts.md
+ */
+export function registryHostFiles(
+  { mirror, registryCredentials }: Pick<Settings, "mirror" | "registryCredentials">,
+  servers: readonly string[],
+): PayloadFile[] {
+  if (mirror === "") return [];
+  const others = Object.keys(registryCredentials).map((key) =>
+    key.split("/")[0]!.replace(/^index\.docker\.io$/, "docker.io"),
+  );
+  return [...new Set([...servers, ...others])].sort().map((server) => ({
+    path: `/etc/containerd/certs.d/${server}/hosts.toml`,
+    mode: "0644",
+    content: "",
+  }));
+}

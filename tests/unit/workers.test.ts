@@ -304,16 +304,19 @@ it("acts as the kubelets' identity where there are registries, has its kubelet l
   });
 });
 
-it("has its kubelet log in to registries that are not Azure's", async () => {
+it("has its kubelet log in to registries that are not Azure's, and its containerd ask no mirror there", async () => {
   const registryCredentials = { "ghcr.io": { username: "robot", password: "hush" } };
-  const { recorder } = await build({ settings: { ...settings, registryCredentials } });
+  const mirror = "http://10.0.0.4:8080";
+  const { recorder } = await build({ settings: { ...settings, mirror, registryCredentials } });
 
   const { files, tasks } = await payloadOf(recorder, "zoned-test-web-1");
 
   expect(tasks).toEqual(["registry-credentials"]);
-  expect(files.find(({ path }) => path === "/var/lib/kubelet/config.json")!.content).toContain(
-    '"ghcr.io"',
-  );
+  const paths = files.map(({ path }) => path);
+  const login = paths.indexOf("/var/lib/kubelet/config.json");
+  expect(files[login]!.content).toContain('"ghcr.io"');
+  // A pull in between would show it to the mirror.
+  expect(paths.slice(0, login)).toContain("/etc/containerd/certs.d/ghcr.io/hosts.toml");
 });
 
 it("labels the node of a worker once it has joined, and again when its machine is another one", async () => {

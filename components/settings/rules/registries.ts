@@ -1,5 +1,5 @@
 import { parseRegistry } from "../azure-ids";
-import { entry, Problem, toRemove, toSetSecret, wants } from "../problem";
+import { entry, Problem, toRemove, toSet, toSetSecret, wants } from "../problem";
 import type { Settings } from "../settings";
 import { exampleId, identityIdProblems, idOfOthersProblems } from "./ids-of-others";
 
@@ -114,6 +114,15 @@ export function registryCredentialProblems(settings: Settings): Problem[] {
         expected: "one of the two, since kubelets log in to those by their identity",
         fix: toRemove(key),
       },
+      settings.mirror !== "" &&
+        settings.containerRuntime === "cri-dockerd" &&
+        /^(index\.)?docker\.io(\/|$)/.test(server) && {
+          key,
+          is: "is set beside mirror and containerRuntime cri-dockerd",
+          expected:
+            "another container runtime, since dockerd asks the mirror for images of Docker Hub, and shows it this password where it asks for one",
+          fix: toSet("containerRuntime", "containerd"),
+        },
       empty !== undefined && {
         key: `${key}.${empty}`,
         is: "is empty",

@@ -111,6 +111,11 @@ export const registryCredentialCases: Cases = {
       { registries, ...to("ourimages.azurecr.io/team") },
       "since kubelets log in to those by their identity",
     ],
+    ...["docker.io", "index.docker.io/team"].map((host): Refused => [
+      `${host} beside a mirror that dockerd would show its password`,
+      { mirror: "https://mirror.example", containerRuntime: "cri-dockerd", ...to(host) },
+      "is set beside mirror and containerRuntime cri-dockerd, expected another container runtime",
+    ]),
     ["nobody", to("ghcr.io", { username: "" }), 'registryCredentials["ghcr.io"].username is empty'],
     ["no password", to("ghcr.io", { password: "" }), "a user and a password or token"],
     [
@@ -127,6 +132,14 @@ export const registryCredentialCases: Cases = {
   ],
   accepted: [
     ["another registry", to("ghcr.io")],
+    [
+      "one that dockerd asks no mirror for",
+      { mirror: "https://mirror.example", containerRuntime: "cri-dockerd", ...to("ghcr.io") },
+    ],
+    [
+      "Docker Hub beside a mirror, with containerd",
+      { mirror: "https://mirror.example", containerRuntime: "containerd", ...to("docker.io") },
+    ],
     ["a part of one at a port", to("registry.example:5000/team")],
     ["another of Azure's", { registries, ...to("theirs.azurecr.io") }],
   ],

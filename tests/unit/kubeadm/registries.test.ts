@@ -1,6 +1,11 @@
-import type { IncomingMessage } from "node:http";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { createServer } from "node:https";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { parse } from "yaml";
 
@@ -8,6 +13,7 @@ import { configurationOf, kubeadmFiles } from "../../../components/kubeadm/kubea
 import {
   credentialProvider,
   registryCredentialFiles,
+  registryHostFiles,
   registryLogin,
 } from "../../../components/kubeadm/registries";
 import { claimsOf } from "../../../tools/local-azure/machines/identity-token";
@@ -15,6 +21,9 @@ import { serverCertificate } from "../../../tools/local-azure/tests/support/plug
 import { askCredentialProvider, pluginApi } from "../../support/credential-provider";
 import { listen } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
+import { testFolder } from "../../support/test-folder";
+import { installed } from "../../support/tools";
+import { asRoot, itUnless } from "../../support/unless";
 
 describe("registries", () => {
   const registries = ["ourimages.azurecr.io", "mirror01.azurecr.io"];
@@ -117,6 +126,85 @@ describe("registry credentials", () => {
     expect(file).toMatchObject({ path: "/var/lib/kubelet/config.json", mode: "0600" });
     expect(JSON.parse(file!.content)).toEqual({ auths: { [key]: login } });
   });
+});
+
+describe("a mirror", () => {
+  const login = { username: "robot", password: "hush" };
+  const registryCredentials = {
+    "docker.io": login,
+    "index.docker.io/team": login,
+    "registry.example:5000/team": login,
+  };
+
+  it("is asked for nothing of registries that kubelets log in to, lest it be shown the password", () => {
+    const mirror = "http://10.0.0.4:8080";
+
+    const files = registryHostFiles({ mirror, registryCredentials }, ["ourimages.azurecr.io"]);
+
+    expect(files.map(({ path }) => path)).toEqual(
+      ["docker.io", "ourimages.azurecr.io", "registry.example:5000"].map(
+        (server) => `/etc/containerd/certs.d/${server}/hosts.toml`,
+      ),
+    );
+    expect(registryHostFiles({ mirror: "", registryCredentials }, ["ours"])).toEqual([]);
+  });
+
+  itUnless(asRoot)(
+    "is shown the password by the real containerd for all others, and nothing for these",
+    async () => {
+      const folder = testFolder();
+      const seen: string[] = [];
+      const asking = (name: string) =>
+        listen(
+          createHttpServer(({ headers }, response) => {
+            seen.push(`${name}: ${headers.authorization === undefined ? "asked" : "password"}`);
+            response.writeHead(401, { "Www-Authenticate": 'Basic realm="x"' }).end();
+          }),
+        );
+      const [mirror, server] = [await asking("mirror"), `127.0.0.1:${await asking("registry")}`];
+      const write = (path: string, content: string) => {
+        mkdirSync(dirname(join(folder, path)), { recursive: true });
+        writeFileSync(join(folder, path), content);
+      };
+      write(
+        "etc/containerd/certs.d/_default/hosts.toml",
+        `[host."http://127.0.0.1:${mirror}"]\n  capabilities = ["pull", "resolve"]\n`,
+      );
+      const socket = join(folder, "socket");
+      const paths = ["root", "state"].map((name) => `${name} = "${join(folder, name)}"\n`);
+      const disabled = ["grpc.v1.cri", "cri.v1.images", "cri.v1.runtime"].map(
+        (name) => `"io.containerd.${name}"`,
+      );
+      write(
+        "config.toml",
+        `version = 2\n${paths.join("")}disabled_plugins = [${disabled.join()}]\n[grpc]\naddress = "${socket}"\n`,
+      );
+      const containerd = spawn(installed("containerd", "containerd"), [
+        ...["--config", join(folder, "config.toml")],
+      ]);
+      const pull = async () => {
+        const words = ["--address", socket, "images", "pull", "--user", "robot:hush"];
+        const hosts = ["--hosts-dir", join(folder, "etc/containerd/certs.d")];
+        const ctr = spawn("ctr", [...words, ...hosts, `${server}/team/app:1`]);
+        await once(ctr, "exit");
+        return [...new Set(seen.splice(0))];
+      };
+      try {
+        while (!existsSync(socket)) await wait(100);
+
+        expect(await pull()).toContain("mirror: password");
+
+        const registryCredentials = { [`${server}/team`]: login };
+        for (const file of registryHostFiles({ mirror: "http://m", registryCredentials }, [])) {
+          write(file.path, file.content);
+        }
+        expect(await pull()).toEqual(["registry: asked", "registry: password"]);
+      } finally {
+        containerd.kill();
+        await once(containerd, "exit");
+      }
+    },
+  );
 });
 
 describe("registry login", () => {

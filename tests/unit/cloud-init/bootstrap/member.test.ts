@@ -15,7 +15,10 @@ import {
   worker,
 } from "../../../support/bootstrapped-machine";
 import { FakeMachine } from "../../../support/fake-machine";
-import { registryCredentialFiles } from "../../../../components/kubeadm/registries";
+import {
+  registryCredentialFiles,
+  registryHostFiles,
+} from "../../../../components/kubeadm/registries";
 import type { Payload } from "../../../../components/machine/payload";
 
 /** Every file below a folder with what is in it. */
@@ -128,6 +131,17 @@ ${programs.kubeadm}`,
   ship(machine, worker);
   expect(await bootstrap(machine)).toMatchObject({ code: 0 });
   expect(machine.has(path)).toBe(false);
+});
+
+it("containerd is told to ask no mirror for their images, on a living machine too", async () => {
+  const registryCredentials = { "registry.example:5000/team": { username: "a", password: "b" } };
+  const hosts = registryHostFiles({ mirror: "http://10.0.0.4", registryCredentials }, []);
+  const machine = machineIn({}, { ...worker, files: [...worker.files, ...hosts] });
+  machine.write("/var/lib/zoned/joined", "");
+
+  await bootstrap(machine);
+
+  expect(machine.read("/etc/containerd/certs.d/registry.example:5000/hosts.toml")).toBe("");
 });
 
 it("credentials that somebody else has put there stay", async () => {
