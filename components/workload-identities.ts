@@ -108,6 +108,8 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
         // Entra asks for the documents as anybody does. Nothing else is in the account.
         allowBlobPublicAccess: true,
         allowCrossTenantReplication: false,
+        // By the account's key azure-native writes them.
+        allowSharedKeyAccess: true,
         enableHttpsTrafficOnly: true,
         minimumTlsVersion: "TLS1_2",
       },

@@ -3,9 +3,9 @@ import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./resource-manager";
 import type { PlannedResource } from "./policy-restrictions";
-import { apiBalancerName, dnsLabel, issuerAccount } from "./resource-names";
+import { apiBalancerName, dnsLabel, groupWord, issuerAccount } from "./resource-names";
 import { rightsProblems } from "./rights";
-import { type Shown, shownAs } from "./shown";
+import { type Shown, shownAs, type ShownResource } from "./shown";
 import type { AzureAnswer } from "./state";
 
 interface Provider {
@@ -71,9 +71,38 @@ async function labelProblems(
   ];
 }
 
+/** Properties of an account that keep Entra from its documents, or this program from writing them. */
+const accountNeeds: readonly [RegExp, path: string, remedy: string][] = [
+  [/^false$/, "allowBlobPublicAccess", "--allow-blob-public-access true"],
+  [/^(?!Enabled$)/, "publicNetworkAccess", "--public-network-access Enabled"],
+  [/^Deny$/, "networkAcls.defaultAction", "--default-action Allow"],
+  [/^false$/, "allowSharedKeyAccess", "--allow-shared-key-access true"],
+];
+
+/** What others have changed of the issuer's account: Azure shows it as well, and nobody logs in any more. */
+function changedAccount(settings: Settings, { name, properties = {} }: ShownResource): string[] {
+  const { networkAcls } = properties as { networkAcls?: { defaultAction?: unknown } };
+  const values: Readonly<Record<string, unknown>> = {
+    ...properties,
+    "networkAcls.defaultAction": networkAcls?.defaultAction,
+  };
+  // What Azure does not show is as it is by itself.
+  const changed = accountNeeds.filter(([wrong, path]) =>
+    wrong.test(String(values[path] ?? "Enabled")),
+  );
+  if (changed.length === 0) return [];
+  const found = changed.map(([, path]) => `${path} ${String(values[path])}`).join(", ");
+  const remedies = changed.map(([, , remedy]) => remedy).join(" ");
+  return [
+    `the storage account ${name} of the token issuer has ${found}. Entra has to read its documents as anybody does, or no service account logs in at Azure, and this program writes them by the account's key: ` +
+      "have a policy that changes it back leave it alone (az policy exemption create), then " +
+      `az storage account update --name ${name} --resource-group ${groupWord(settings)} ${remedies}`,
+  ];
+}
+
 /**
  * Likewise of the token issuer's storage account, of whose names all of Azure has each once. A living cluster may want
- * it for the first time.
+ * it for the first time, or find it changed.
  */
 export async function accountProblems(
   settings: Settings,
@@ -82,7 +111,8 @@ export async function accountProblems(
 ): Promise<string[]> {
   if (!hasIssuer(settings)) return [];
   const name = issuerAccount(settings.clusterName, subscriptionId);
-  if (shown.has(shownAs("azure-native:storage:StorageAccount", name))) return [];
+  const own = shown.get(shownAs("azure-native:storage:StorageAccount", name));
+  if (own !== undefined) return changedAccount(settings, own);
   const answer = await arm
     .query<{ nameAvailable: boolean }>(
       `/subscriptions/${subscriptionId}/providers/Microsoft.Storage/checkNameAvailability`,

@@ -224,6 +224,7 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
       properties: {
         allowBlobPublicAccess: true,
         allowCrossTenantReplication: false,
+        allowSharedKeyAccess: true,
         minimumTlsVersion: "TLS1_2",
         supportsHttpsTrafficOnly: true,
       },

@@ -192,7 +192,8 @@ it("lets anybody read the issuer's documents, as what they are, and list none", 
   expect(container.inputs.publicAccess).toBe("Blob");
   // Anybody may, but by no connection that a landing zone's policies refuse.
   expect(account).toMatchObject({
-    ...{ allowBlobPublicAccess: true, allowCrossTenantReplication: false },
+    ...{ allowBlobPublicAccess: true, allowSharedKeyAccess: true },
+    allowCrossTenantReplication: false,
     ...{ enableHttpsTrafficOnly: true, minimumTlsVersion: "TLS1_2" },
   });
   expect(blobs.map(({ inputs }) => [inputs.blobName, inputs.contentType]).sort()).toEqual([

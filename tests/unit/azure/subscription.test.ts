@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ArmClient, connect } from "../../../components/azure/resource-manager";
 import { dnsLabel } from "../../../components/azure/resource-names";
 import { ownIdentityProblems } from "../../../components/azure/rights";
-import { shownAs, type ShownResource } from "../../../components/azure/shown";
+import { getShown, shownAs, type ShownResource } from "../../../components/azure/shown";
 import {
   accountProblems,
   providerProblems,
@@ -310,6 +310,38 @@ describe("subscription", () => {
     expect(await problemsWith(true, new Map([[own, { name }]]))).toEqual([]);
     const without = { ...settings, machineIdentity: true };
     expect(await accountProblems(without, { isBegun: true, shown: none }, connection)).toEqual([]);
+  });
+
+  it.each<[object, string]>([
+    [{ allowBlobPublicAccess: false }, "--allow-blob-public-access true"],
+    [{ publicNetworkAccess: "Disabled" }, "--public-network-access Enabled"],
+    [{ publicNetworkAccess: "SecuredByPerimeter" }, "--public-network-access Enabled"],
+    [{ networkRuleSet: { defaultAction: "Deny" } }, "--default-action Allow"],
+    [{ allowSharedKeyAccess: false }, "--allow-shared-key-access true"],
+    [
+      { allowBlobPublicAccess: false, allowSharedKeyAccess: false },
+      "--allow-blob-public-access true --allow-shared-key-access true",
+    ],
+    [{ publicNetworkAccess: "Enabled", allowSharedKeyAccess: true }, ""],
+  ])("says what others have changed of the issuer's account: %j", async (change, remedy) => {
+    const { arm } = newArm();
+    const connection = await connectionTo(arm);
+    const name = "oidc109010bd512b734763cc";
+    const group = `${subscriptionPath}/resourceGroups/${validSettings.clusterName}`;
+    await arm.put(group, { location: "westeurope" });
+    await arm.put(`${group}/providers/Microsoft.Storage/storageAccounts/${name}`, {
+      ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
+      ...{ allowBlobPublicAccess: true, ...change },
+    });
+    const settings = { ...validSettings, machineIdentity: false };
+    const shown = new Map(await getShown(connection.arm, group, settings));
+
+    const problems = await accountProblems(settings, { isBegun: true, shown }, connection);
+
+    const command = `az storage account update --name ${name} --resource-group ${validSettings.clusterName} ${remedy}`;
+    expect(problems).toEqual(
+      remedy === "" ? [] : [expect.stringMatching(new RegExp(`Entra .*${command}$`))],
+    );
   });
 
   it.each(["public", "private"] as const)(
