@@ -17,6 +17,7 @@ export async function explainRefusals(settings: Settings): Promise<void> {
     const machine = machinesOf(settings).find((one) => one.name === newInputs?.["vmName"]);
     const text =
       explainedPolicy(`${type} ${name}`, errors) ??
+      explainedCredential(`${type} ${name}`, errors) ??
       (machine && explained(machine, settings, errors));
     // Not on the resource: this program learns its URN only when it has been made.
     if (text !== undefined) void pulumi.log.error(text);
@@ -114,6 +115,21 @@ export function explained(
   );
   return refusal && `${machine.name}: ${refusal.means(machine, settings)}`;
 }
+
+/**
+ * What it means that Azure takes no federated credential, and how to go on; undefined where it is not that.
+ *
+ * @see https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations#errors
+ */
+export const explainedCredential = (
+  resource: string,
+  errors: readonly string[],
+): string | undefined =>
+  errors.some((error) => /federated identity credentials not enabled/i.test(error))
+    ? `${resource}: Azure has no federated credentials of managed identities in the region of this one.\n` +
+      "  Make one in another region and another resource group (az identity create --resource-group GROUP --name NAME --location REGION --query id), " +
+      "and name it: identityId of the entry in workloadIdentities, or identityId for machineIdentity false. Then run pulumi up again."
+    : undefined;
 
 /** A policy that refuses something, by its ids; some of Azure's messages have only one of them. */
 export interface Policy {

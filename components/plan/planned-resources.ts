@@ -1,9 +1,11 @@
 import { apiRecord, apiZone } from "../api-server";
-import { hasIssuer } from "../settings/logins";
+import { hasIssuer, hasOwnIdentity, ownAccounts, subjectOf } from "../settings/logins";
+import { azureName } from "../settings/rules/identities";
 import { dnsTagName } from "../settings/rules/names";
 import type { Settings } from "../settings/settings";
 import { parseSubnet } from "../settings/azure-ids";
 import { balancerZone, type MachinePlan, privateApiAddress, zoneCidr } from "../settings/topology";
+import { azureCloudAt } from "../azure/clouds";
 import { subnetIdOf } from "../azure/existing-network";
 import { type Hardware, osDiskProperties, plainHardware, spotProperties } from "../azure/hardware";
 import { imageReferenceOf } from "../azure/image-offers";
@@ -24,6 +26,7 @@ import type {
 } from "../azure/policy-restrictions";
 import { ownTag, tagsOf } from "../azure/stack-tag";
 import { securityProfileOf } from "../machine/vm-profile";
+import { issuerContainer, tokenIssuerOf } from "../token-issuer";
 
 /** A resource without what all of its kind have in common. */
 type Kind = PlannedContent & {
@@ -88,7 +91,7 @@ export function plannedResources(
     ...apiOf(settings, subscriptionId, idOf),
     ...identityOf(settings),
     ...machinesOf(settings, machines, hardware, idOf),
-    ...workloadsOf(settings, subscriptionId),
+    ...workloadsOf(settings, subscriptionId, idOf),
   ];
   return kinds.map(({ parent, standsFor, ...kind }) => ({
     content: {
@@ -213,13 +216,13 @@ function identityOf(settings: Settings): Kind[] {
   return name === undefined ? [] : [{ type: types.identity, name }];
 }
 
-function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
+function workloadsOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
   if (!hasIssuer(settings)) return [];
-  const { clusterName } = settings;
+  const account = issuerAccount(settings.clusterName, subscriptionId);
   return [
     {
       type: types.storage,
-      name: issuerAccount(clusterName, subscriptionId),
+      name: account,
       sku: { name: "Standard_ZRS" },
       properties: {
         allowBlobPublicAccess: true,
@@ -227,6 +230,37 @@ function workloadsOf(settings: Settings, subscriptionId: string): Kind[] {
         allowSharedKeyAccess: true,
         minimumTlsVersion: "TLS1_2",
         supportsHttpsTrafficOnly: true,
+      },
+    },
+    {
+      type: `${types.storage}/blobServices/containers`,
+      name: issuerContainer,
+      parent: `${idOf(types.storage, account)}/blobServices/default`,
+      properties: { publicAccess: "Blob" },
+    },
+    ...credentialOf(settings, subscriptionId, idOf),
+  ];
+}
+
+/** Of an identity of this program's own: those of others are not in the resource group that is asked about. */
+function credentialOf(settings: Settings, subscriptionId: string, idOf: IdOf): Kind[] {
+  const { clusterName, resourceManagerEndpoint } = settings;
+  const declared = settings.workloadIdentities
+    .filter(({ identityId }) => identityId === "")
+    .map((one) => [one, azureName(clusterName, one)] as const);
+  const own = settings.machineIdentity || !hasOwnIdentity(settings) ? [] : ownAccounts(settings);
+  const [first] = [...declared, ...own.map((one) => [one, clusterName] as const)];
+  if (first === undefined) return [];
+  const [account, identity] = first;
+  return [
+    {
+      type: `${types.identity}/federatedIdentityCredentials`,
+      name: azureName(clusterName, account),
+      parent: idOf(types.identity, identity),
+      properties: {
+        issuer: tokenIssuerOf(settings, subscriptionId),
+        subject: subjectOf(account),
+        audiences: [azureCloudAt(resourceManagerEndpoint).tokenAudience],
       },
     },
   ];

@@ -1,4 +1,8 @@
-import { explained, explainedPolicy } from "../../../components/azure/refusals";
+import {
+  explained,
+  explainedCredential,
+  explainedPolicy,
+} from "../../../components/azure/refusals";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
 
@@ -81,6 +85,17 @@ describe("machine refusal", () => {
       explained(controlPlane, validSettings, [atOnce("InvalidParameter", "…")]),
     ).toBeUndefined();
   });
+});
+
+it("a region without federated credentials is named as such, with the way on, and nothing else is", () => {
+  const what = "azure-native:managedidentity:FederatedIdentityCredential pods-shop_app";
+  const refusal =
+    'Status=405 Code="MethodNotAllowed" Message="The request format was unexpected: Support for federated identity credentials not enabled."';
+
+  expect(explainedCredential(what, ["something before", refusal])).toMatch(
+    /^azure-native:\S+ pods-shop_app: .*region.*az identity create .*--location REGION.*identityId.*run pulumi up again\.$/s,
+  );
+  expect(explainedCredential(what, ['Status=405 Code="MethodNotAllowed"'])).toBeUndefined();
 });
 
 describe("policy refusal", () => {

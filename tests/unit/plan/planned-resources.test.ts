@@ -64,7 +64,8 @@ describe.each<[string, Values]>([
     const made = requests
       .map(({ type }) => type)
       .filter((type) => type.startsWith("azure-native:"))
-      .filter((type) => !/:authorization:|:(Blob\w*|Federated\w+|SecurityRule)$/.test(type));
+      // Resource Manager knows no blobs.
+      .filter((type) => !/:authorization:|:SecurityRule$|:storage:Blob$/.test(type));
     expect([...types].sort()).toEqual([...new Set(made)].sort());
   });
 
@@ -112,19 +113,38 @@ it.each<[string, Partial<Settings>, readonly string[]]>([
   expect([...typesOf({})].filter((type) => !typesOf(change).has(type))).toEqual(without);
 });
 
-it.each<[string, Partial<Settings>]>([
+it.each<[string, Partial<Settings>, readonly string[]]>([
   [
-    "service accounts that Entra knows",
+    "service accounts that Entra knows as identities of others",
     {
       workloadIdentities: [
         { namespace: "a", serviceAccount: "b", identityId: "/ids/c", roles: [] },
       ],
     },
+    [],
   ],
-  ["machines that carry no identity", { machineIdentity: false }],
-])("there is an account for the issuer's documents with %s, and else none", (_, change) => {
+  [
+    "service accounts that Entra knows as identities of this program's",
+    {
+      workloadIdentities: [{ namespace: "a", serviceAccount: "b", identityId: "", roles: [] }],
+    },
+    ["userAssignedIdentities/federatedIdentityCredentials"],
+  ],
+  [
+    "machines that carry no identity",
+    { machineIdentity: false },
+    ["userAssignedIdentities/federatedIdentityCredentials"],
+  ],
+  [
+    "machines that carry no identity, and one of others",
+    { machineIdentity: false, identityId: "/ids/theirs" },
+    [],
+  ],
+])("there is an account for the issuer's documents with %s, and else none", (_, change, more) => {
   expect([...typesOf(change)].filter((type) => !typesOf({}).has(type))).toEqual([
     "storageAccounts",
+    "storageAccounts/blobServices/containers",
+    ...more,
   ]);
 });
 
