@@ -24,7 +24,7 @@ export function outputsOf(
   certificates: Pick<Certificates, "cluster">,
   { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
   members: readonly Pick<Member, "machine" | "step">[],
-  { clients }: Pick<WorkloadIdentities, "clients">,
+  { clients, published }: Pick<WorkloadIdentities, "clients" | "published">,
 ) {
   const { entra } = plan.settings;
   const { encryptionKeys } = plan.spec;
@@ -58,6 +58,8 @@ export function outputsOf(
     .all([
       initialControlPlane,
       pulumi.all(awaited.map(({ step }) => pulumi.all([step.id, step.tags]))),
+      // With --continue-on-error steps end well beside a blob that does not: Entra would not know the key that is to sign next.
+      published,
     ])
     .apply(([id, done]): PreviousOutputs | undefined => {
       const left = leftOut(

@@ -46,15 +46,18 @@ export const keyId = (publicKey: KeyObject): string =>
     .digest("base64url");
 
 /**
- * All keys whose tokens are admitted.
+ * All keys whose tokens are admitted, in an order of their own: Azure's resource for a blob is made anew for another
+ * text, and without the document Entra takes no token.
  *
  * @param publicKeys as PEM, one after another
  */
 export const keysDocument = (publicKeys: string): string =>
   JSON.stringify({
-    keys: (publicKeys.match(pem) ?? []).map((text) => {
-      const key = createPublicKey(text);
-      const { kty, n, e } = key.export({ format: "jwk" });
-      return { use: "sig", kty, kid: keyId(key), alg: "RS256", n, e };
-    }),
+    keys: (publicKeys.match(pem) ?? [])
+      .map((text) => {
+        const key = createPublicKey(text);
+        const { kty, n, e } = key.export({ format: "jwk" });
+        return { use: "sig", kty, kid: keyId(key), alg: "RS256", n, e };
+      })
+      .sort((one, other) => (one.kid < other.kid ? -1 : 1)),
   });

@@ -61,6 +61,8 @@ const resourceNameOf = (name: string, { namespace, serviceAccount }: Account): s
 export class WorkloadIdentities extends pulumi.ComponentResource {
   /** Client ids of those that the settings declare, by {@link accountKey}. */
   readonly clients: Readonly<Record<string, pulumi.Output<string>>>;
+  /** Where the issuer's documents are, once Azure has them. */
+  readonly published: pulumi.Output<string[]>;
 
   constructor(
     private readonly name: string,
@@ -69,7 +71,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
   ) {
     super("zoned:index:WorkloadIdentities", name, {}, opts);
     const { settings, identity } = args;
-    if (hasIssuer(settings)) this.publish();
+    this.published = pulumi.all(hasIssuer(settings) ? this.publish() : []);
     const declared = settings.workloadIdentities.map((one) => [one, this.loginOf(one)] as const);
     const own = settings.machineIdentity
       ? []
@@ -95,7 +97,7 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
     return { parent: this, deletedWith: this.args.resourceGroup.own };
   }
 
-  private publish(): void {
+  private publish(): pulumi.Output<string>[] {
     const { name, inGroup } = this;
     const { resourceGroup, settings, subscriptionId, certificates } = this.args;
     const { name: accountName } = new storage.StorageAccount(
@@ -136,9 +138,11 @@ export class WorkloadIdentities extends pulumi.ComponentResource {
           source: pulumi.output(text).apply((all) => new pulumi.asset.StringAsset(all)),
         },
         inGroup,
-      );
-    publish("discovery", discoveryPath, discoveryDocument(this.issuer));
-    publish("keys", keysPath, certificates.serviceAccount.trusted.apply(keysDocument));
+      ).url;
+    return [
+      publish("discovery", discoveryPath, discoveryDocument(this.issuer)),
+      publish("keys", keysPath, certificates.serviceAccount.trusted.apply(keysDocument)),
+    ];
   }
 
   /** @param before Azure writes one credential of an identity at a time, and refuses another one meanwhile */

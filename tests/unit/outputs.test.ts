@@ -46,6 +46,8 @@ interface Scene {
   readonly others?: Partial<typeof tags>;
   /** Whether the worker's step was not to be made. */
   readonly isLeftOut?: boolean;
+  /** Whether Azure has refused a document of the issuer. */
+  readonly isUnpublished?: boolean;
   /** Whether the worker is a new spot machine. */
   readonly isSpare?: boolean;
   readonly settings?: Partial<Settings>;
@@ -62,6 +64,7 @@ async function outputs({
   ended,
   others,
   isLeftOut,
+  isUnpublished,
   isSpare,
   settings,
   previous = before,
@@ -118,7 +121,10 @@ async function outputs({
     { cluster: { ...pair, trusted: pulumi.secret("the authority") } },
     { initialControlPlane: pulumi.output("the-initial-vm") },
     [memberOf("control-plane"), memberOf("worker")],
-    { clients: { "shop.app": pulumi.output("client id of shop.app") } },
+    {
+      clients: { "shop.app": pulumi.output("client id of shop.app") },
+      published: isUnpublished ? (unknown as pulumi.Output<string[]>) : pulumi.output([]),
+    },
   );
 }
 
@@ -203,6 +209,12 @@ describe("an update that --target or --exclude keep from some of its steps", () 
   it("is not remembered where a step was not to be made", async () => {
     expect(await valueOf((await outputs({ ended, isLeftOut: true })).cluster)).toEqual(before);
   });
+});
+
+it("does not remember keys that Entra cannot find, where --continue-on-error goes on without the document", async () => {
+  const { cluster } = await outputs({ ended: ["control-plane", "worker"], isUnpublished: true });
+
+  expect(await valueOf(cluster)).toEqual(before);
 });
 
 it("remembers the cluster also where a new spot machine has not been made", async () => {

@@ -1,7 +1,10 @@
+import { generateKeyPairSync } from "node:crypto";
+
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import { Identity } from "../../components/identity";
+import { keysDocument } from "../../components/token-issuer";
 import { WorkloadIdentities } from "../../components/workload-identities";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
 import { subscriptionId, validSettings } from "../support/sample";
@@ -33,6 +36,7 @@ async function build(
       "azure-native:managedidentity:UserAssignedIdentity": {
         ...{ principalId: "the-principal", clientId: "the-client" },
       },
+      "azure-native:storage:Blob": ({ inputs }) => ({ url: `https://blobs/${inputs.blobName}` }),
     },
   });
   const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
@@ -200,6 +204,28 @@ it("lets anybody read the issuer's documents, as what they are, and list none", 
     [".well-known/openid-configuration", "application/json"],
     ["openid/v1/jwks", "application/json"],
   ]);
+});
+
+it("knows the issuer's documents as published once Azure has both, and none where there is no issuer", async () => {
+  const some = await build();
+  const none = await build([]);
+
+  expect(await valueOf(some.identities.published)).toEqual([
+    "https://blobs/.well-known/openid-configuration",
+    "https://blobs/openid/v1/jwks",
+  ]);
+  expect(await valueOf(none.identities.published)).toEqual([]);
+});
+
+it("keeps the document of keys as it is when another one of them signs, since another text is another blob", () => {
+  const [one, other] = [1, 2].map(() =>
+    generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({
+      ...{ type: "spki", format: "pem" },
+    }),
+  ) as [string, string];
+
+  expect(keysDocument(`${one}${other}`)).toBe(keysDocument(`${other}${one}`));
+  expect(JSON.parse(keysDocument(`${one}${other}`)).keys).toHaveLength(2);
 });
 
 it("makes nothing where no service account is declared", async () => {
