@@ -11,7 +11,7 @@ import { issuerOf } from "./settings/logins";
 import { tag } from "./azure/state";
 import { pastKeys } from "./plan/rotations";
 import { fixedSettings } from "./plan/fixed-settings";
-import { previousOf, PreviousOutputs } from "./plan/machine-changes";
+import type { PreviousOutputs } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
 import { type MachinePlan, zoneLabelOf } from "./settings/topology";
 import type { WorkloadIdentities } from "./workload-identities";
@@ -28,7 +28,6 @@ export function outputsOf(
 ) {
   const { entra } = plan.settings;
   const { encryptionKeys } = plan.spec;
-  const before = previousOf(plan.initialization.id, plan.previous);
   const outputs: PreviousOutputs = {
     initialization: plan.initialization.id,
     subscriptionId: plan.subscriptionId,
@@ -45,7 +44,7 @@ export function outputsOf(
     tokenIssuers: plan.spec.tokenIssuers,
     isFederated: plan.federation.isUsed ? true : undefined,
     ownEncryption: encryptionKeys === undefined ? true : undefined,
-    pastEncryptionKeys: encryptionKeys === undefined ? pastKeys(before) : undefined,
+    pastEncryptionKeys: encryptionKeys === undefined ? pastKeys(plan.previous) : undefined,
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
     diskDriver: plan.settings.diskDriver ? true : undefined,

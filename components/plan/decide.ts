@@ -106,7 +106,7 @@ export function decide(observed: Observed): Decision {
   const current = previousOf(id, previous.outputs);
   const created = createdMachines(id, planned, azure, current);
   const rotation = { settings, id, controlPlanes, azure, previous: current };
-  const keys = planEncryptionKeys(rotation);
+  const keys = planEncryptionKeys({ ...rotation, outputs: previous.outputs });
   const cas = planCas({ ...rotation, workers, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);

@@ -40,7 +40,7 @@ export interface PreviousOutputs {
   readonly isFederated?: true;
   /** Whether API servers have a configuration of the operator's own. */
   readonly ownEncryption?: true;
-  /** Keys that went before that: a snapshot may need one. */
+  /** Keys that went before that, of an earlier initialization too: a snapshot may need one. */
   readonly pastEncryptionKeys?: readonly number[];
   /** Of a private API. */
   readonly apiAddress?: string;

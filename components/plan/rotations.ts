@@ -11,7 +11,12 @@ import {
 import { entry, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
-import { isOfThisCluster, leavingMachines, type PreviousOutputs } from "./machine-changes";
+import {
+  clusterIdOf,
+  isOfThisCluster,
+  leavingMachines,
+  type PreviousOutputs,
+} from "./machine-changes";
 
 /** As a machine's step shows what it was given. */
 type Rotated = "encryptionKeys" | "cas" | "serviceAccountKeys";
@@ -126,6 +131,8 @@ export interface KeysArgs {
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
+  /** The same, or those of an earlier initialization, whose snapshots may be restored. */
+  readonly outputs: PreviousOutputs | undefined;
 }
 
 /** The keys of Secrets that an update leaves on every control plane. */
@@ -144,16 +151,16 @@ interface PlannedKeys {
  * cluster ever had.
  */
 export function planEncryptionKeys(args: KeysArgs): PlannedKeys {
-  const { settings, id, azure, previous } = args;
+  const { settings, id, azure, previous, outputs } = args;
   const { encryptionKeyGeneration: wanted, kubeadm } = settings;
+  const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
   if (!isOurs(kubeadm.apiServerExtraArgs)) {
-    const began = previous === undefined ? beganWith(id, azure, "encryptionKeys") : undefined;
     return { problem: leavingProblem(previous?.encryptionKeys ?? began) };
   }
   if (previous?.ownEncryption && wanted !== 0) return { problem: returningProblem() };
-  // With a configuration of the operator's own it has none.
-  const now = previous && (previous.encryptionKeys ?? only(0, previous.pastEncryptionKeys));
-  if (now !== undefined && previous?.initialization !== id) {
+  const now =
+    previous === undefined ? afterOthers(began ?? only(wanted), outputs) : keysOf(previous);
+  if (id !== (previous?.initialization ?? clusterIdOf(id))) {
     const keys = restoredKeys(now);
     return { encryptionKeys: keys, message: encryptionTexts.stageText(now, keys, wanted) };
   }
@@ -169,9 +176,19 @@ export function planEncryptionKeys(args: KeysArgs): PlannedKeys {
   return { encryptionKeys: keys, message };
 }
 
-/** What is remembered of its keys while the operator has a configuration of their own. */
-export const pastKeys = (previous: PreviousOutputs | undefined): readonly number[] | undefined =>
-  previous?.encryptionKeys?.past ?? previous?.pastEncryptionKeys;
+/** With a configuration of the operator's own a cluster has none. */
+const keysOf = ({ encryptionKeys, pastEncryptionKeys }: PreviousOutputs): RotationState =>
+  encryptionKeys ?? only(0, pastEncryptionKeys);
+
+/** Those of a cluster that has taken another one's place. */
+function afterOthers({ keys }: RotationState, outputs: PreviousOutputs | undefined): RotationState {
+  const others = outputs === undefined ? [] : restoredKeys(keysOf(outputs)).keys;
+  return { keys, rewritten: true, past: others.filter((key) => !keys.includes(key)) };
+}
+
+/** What is remembered of its keys, and of an earlier cluster's, while the operator has a configuration of their own. */
+export const pastKeys = (outputs: PreviousOutputs | undefined): readonly number[] | undefined =>
+  outputs && restoredKeys(keysOf(outputs)).keys.filter((key) => key !== 0);
 
 const own = entry("kubeadm.apiServerExtraArgs", encryptionFlag);
 

@@ -42,6 +42,7 @@ const argsOf = (what: What, { machines = {}, remembered, version, ...scene }: Sc
   workers: [worker],
   created: [],
   legacyTokens: { secrets: [] },
+  outputs: undefined,
   azure: { machines: new Map(Object.entries(machines)) },
   previous:
     remembered &&
@@ -267,6 +268,26 @@ describe("the change of the key of Secrets", () => {
       message: expect.stringMatching(/encrypts all Secrets with key 2, old ones too.* takes key 1/),
     });
   });
+
+  it.each<[string, object, number[]]>([
+    ["rotated its key", { encryptionKeys: only(2, [1]) }, [1]],
+    ["was on the way to another one", { encryptionKeys: both }, [1]],
+    ["had another one", { encryptionKeys: only(3) }, [3]],
+    ["had the operator's own", { ownEncryption: true, pastEncryptionKeys: [1] }, [0, 1]],
+  ])(
+    "can restore snapshots of a lost cluster that %s, after an empty one took its place",
+    (_, had, past) => {
+      const outputs = { initialization: "0-before", ...had } as PreviousOutputs;
+      const failed = { [machine.name]: vm({ encryptionKeys: "2" }) };
+      const first = plan(2, { outputs }).keys;
+
+      expect(first).toEqual(only(2, past));
+      expect(plan(2, { outputs, machines: failed }).keys).toEqual(first);
+      for (const scene of [{ remembered: first }, { outputs, machines: failed }]) {
+        expect(plan(2, { ...scene, id: `${id}-later` }).keys?.keys).toEqual([2, ...past]);
+      }
+    },
+  );
 });
 
 describe("a configuration of the operator's own", () => {
