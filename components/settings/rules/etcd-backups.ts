@@ -16,7 +16,7 @@ const oneDay = 24 * 60;
 
 /** What is wrong with where etcd is saved to, and restored from. */
 export function etcdBackupProblems(settings: Settings): Problem[] {
-  const { etcdBackups, restoreFrom, servicePrincipal } = settings;
+  const { etcdBackups, resourceManagerEndpoint, restoreFrom, servicePrincipal } = settings;
   const { container, every = "1h", endpoint } = etcdBackups ?? {};
   const minutes = minutesOf(every);
   const problems: (Problem | false)[] = [
@@ -53,6 +53,14 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         endpoint,
         "the address of the account's Blob service",
         "https://account.blob.core.windows.net",
+      ),
+    endpoint?.startsWith("http:") === true &&
+      !resourceManagerEndpoint.startsWith("http:") &&
+      wants(
+        "etcdBackups.endpoint",
+        endpoint,
+        "an https:// address, since your access token and the machines' travel there (http:// only where resourceManagerEndpoint is on this machine)",
+        endpoint.replace("http:", "https:"),
       ),
     endpoint !== undefined &&
       container === undefined && {

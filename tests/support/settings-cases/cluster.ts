@@ -268,6 +268,11 @@ export const etcdBackupCases: Cases = {
       "the address of the account's Blob service",
     ],
     [
+      "an endpoint that tokens would reach in clear",
+      { etcdBackups: { container, endpoint: "http://ours.blob.core.windows.net" } },
+      "an https:// address, since your access token and the machines' travel there",
+    ],
+    [
       "an endpoint without a container",
       { etcdBackups: { every: "1h", endpoint: "https://ours.example" } },
       "etcdBackups.container beside it",
@@ -289,7 +294,14 @@ export const etcdBackupCases: Cases = {
     ["a folder of the control plane", { etcdBackups: { every: "24h" } }],
     [
       "a container behind an address of its own",
-      { etcdBackups: { container, every: "5m", endpoint: "http://10.0.0.4:10000/ours" } },
+      { etcdBackups: { container, every: "5m", endpoint: "https://10.0.0.4:10000/ours" } },
+    ],
+    [
+      "a container that is reached in clear beside a Resource Manager on this machine",
+      {
+        etcdBackups: { container, endpoint: "http://10.0.0.4:10000/ours" },
+        resourceManagerEndpoint: "http://127.0.0.1:8080",
+      },
     ],
     [
       "a snapshot by name",

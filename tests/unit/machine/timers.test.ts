@@ -36,8 +36,8 @@ it.each([
   ],
   [
     "behind an address of its own",
-    { etcdBackups: { container, every: "1h", endpoint: "http://10.0.0.4:1000/ours" } },
-    "http://10.0.0.4:1000/ours/etcd",
+    { etcdBackups: { container, every: "1h", endpoint: "https://10.0.0.4:1000/ours" } },
+    "https://10.0.0.4:1000/ours/etcd",
   ],
   ["in a folder", { etcdBackups: { every: "1h" } }, ""],
 ])("tells the script where the container is, %s", (_, settings, address) => {
