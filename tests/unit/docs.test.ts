@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { issuerContainer, keysPath } from "../../components/token-issuer";
 import { checkout } from "../../tools/shared/checkout";
 
 const tracked = execFileSync("git", ["ls-files"], { cwd: checkout, encoding: "utf8" }).split("\n");
@@ -95,4 +96,9 @@ describe.each([
     expect(known.length).toBeGreaterThan(4);
     expect(known.filter((part) => !sources.includes(part))).toEqual([]);
   });
+});
+
+it("takes the key of service accounts that others know out of the document that the program publishes", () => {
+  const place = `--container-name ${issuerContainer} --name ${keysPath} `;
+  expect(read("docs/day-2.md")).toContain(place);
 });
