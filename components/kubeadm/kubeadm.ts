@@ -15,9 +15,9 @@ import { kubeProxyConfiguration } from "./kube-proxy";
 import {
   admissionPlugins,
   type Arguments,
+  issuerFlag,
   mergedValues,
   reservedMemory,
-  serviceAccountIssuer,
   withDefault,
 } from "./merged-arguments";
 import { kubeletCertificatePath, kubeletKeyPath, type PayloadFile } from "./payload-file";
@@ -204,6 +204,8 @@ export interface ClusterSpec {
   readonly serviceAccountKeys: ServiceAccountKeys;
   /** Whose tokens of service accounts are admitted: the first one gives them. Nothing where that is kubeadm's. */
   readonly tokenIssuers?: readonly [string, ...string[]];
+  /** The one of them whose keys this program publishes. */
+  readonly publishedIssuer: string;
   /** Where the registries are reached that kubelets log in to. */
   readonly registries: readonly string[];
   /** Nothing where the operator sees to the encryption of Secrets. */
@@ -273,10 +275,10 @@ const networking = ({ podCidr, serviceCidr }: KubeadmSettings) => ({
 const extraEnvs = (...variables: readonly { readonly name: string; readonly value: string }[]) =>
   variables.length > 0 && { extraEnvs: variables };
 
-/** An argument for each issuer. The address of the keys goes into what the API server itself serves of the first one. */
-const issuerFlags = (issuers: readonly [string, ...string[]]) => ({
-  "service-account-issuer": issuers,
-  ...(issuers[0] !== serviceAccountIssuer && { "service-account-jwks-uri": keysUrl(issuers[0]) }),
+/** The address of the keys goes into what the API server itself serves of the first one. */
+const issuerFlags = (issuers: readonly [string, ...string[]], published: string) => ({
+  [issuerFlag]: issuers,
+  ...(issuers[0] === published && { "service-account-jwks-uri": keysUrl(published) }),
 });
 
 /**
@@ -284,7 +286,7 @@ const issuerFlags = (issuers: readonly [string, ...string[]]) => ({
  * and `attach` fail (Mirantis/cri-dockerd#560, #569).
  */
 function apiServerOperators({ containerRuntime, kubeadm }: KubeadmSettings): Arguments {
-  const { apiServerExtraArgs: extra } = kubeadm;
+  const { [issuerFlag]: _planned, ...extra } = kubeadm.apiServerExtraArgs;
   if (containerRuntime !== "cri-dockerd") return extra;
   const [gates = ""] = withDefault(
     "ExtendWebSocketsToKubelet",
@@ -294,7 +296,7 @@ function apiServerOperators({ containerRuntime, kubeadm }: KubeadmSettings): Arg
 }
 
 function clusterConfiguration(spec: ClusterSpec) {
-  const { settings, apiName, cas, serviceAccountKeys, tokenIssuers } = spec;
+  const { settings, apiName, cas, serviceAccountKeys, tokenIssuers, publishedIssuer } = spec;
   const { kubeadm } = settings;
   const everywhere = areFirst(cas) ? [] : [authoritiesVariable(cas)];
   const withTokens = areFirst(serviceAccountKeys)
@@ -309,7 +311,7 @@ function clusterConfiguration(spec: ClusterSpec) {
     "enable-admission-plugins": admissionPlugins(operators).join(","),
     "kubelet-certificate-authority": "/etc/kubernetes/pki/ca.crt",
     ...(isEncrypted && encryptionFlags),
-    ...(tokenIssuers && issuerFlags(tokenIssuers)),
+    ...(tokenIssuers && issuerFlags(tokenIssuers, publishedIssuer)),
     ...(settings.controlPlaneCount > 1 && {
       // Clients keep a connection for hours; now and then one goes, and a new server has its share.
       "goaway-chance": "0.001",

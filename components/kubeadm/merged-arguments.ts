@@ -4,6 +4,9 @@ import type { Component } from "../settings/settings";
 /** Who signs the tokens of service accounts, as kubeadm has it for the domain cluster.local. */
 export const serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local";
 
+/** An argument for each: the first signs, and all are believed. An operator's value changes by stages; see plan/federation.ts. */
+export const issuerFlag = "service-account-issuer";
+
 /** Where the bootstrap step, and the probe of kubeadm's static pod, ask etcd. */
 const etcdMetricsUrl = "http://127.0.0.1:2381";
 
@@ -75,8 +78,6 @@ const merges: Readonly<Record<Component, Readonly<Record<string, Merge>>>> = {
     "requestheader-extra-headers-prefix": withOurs("X-Remote-Extra-"),
     "requestheader-group-headers": withOurs("X-Remote-Group"),
     "requestheader-username-headers": withOurs("X-Remote-User"),
-    // An argument for each: the first signs, and all are believed.
-    "service-account-issuer": (operators) => [...new Set([operators, serviceAccountIssuer])],
   },
   controllerManagerExtraArgs: {
     controllers: withControllers("*", "bootstrapsigner", "tokencleaner"),

@@ -34,6 +34,7 @@ import { policyProblems, policyWarnings } from "./policies";
 import { ownRoutesWarnings } from "./ways";
 import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
+import { tokenIssuerOf } from "../token-issuer";
 import { upgradeProblems } from "./upgrade";
 
 /** What an update does, as far as that follows from what was read. */
@@ -122,6 +123,7 @@ export function decide(observed: Observed): Decision {
     cas: cas.cas,
     serviceAccountKeys: accounts.serviceAccountKeys,
     tokenIssuers: issuers.tokenIssuers,
+    publishedIssuer: tokenIssuerOf(settings, connection.subscriptionId),
     registries: observed.registries.registries.map(({ server }) => server),
     encryptionKeys: keys.encryptionKeys,
   };

@@ -1,6 +1,6 @@
 import type { Settings } from "../settings/settings";
 import type { PreviousOutputs } from "./machine-changes";
-import { serviceAccountIssuer } from "../kubeadm/merged-arguments";
+import { issuerFlag, serviceAccountIssuer } from "../kubeadm/merged-arguments";
 import { hasIssuer } from "../settings/logins";
 import { tokenIssuerOf } from "../token-issuer";
 import { groupName } from "../azure/resource-names";
@@ -48,6 +48,11 @@ export function planFederation(
 
 type TokenIssuers = readonly [string, ...string[]];
 
+type IssuerSettings = Pick<
+  Settings,
+  "clusterName" | "kubeadm" | "machineIdentity" | "resourceManagerEndpoint" | "workloadIdentities"
+>;
+
 /** The issuers that an update leaves on every control plane, and what is to be said of their change. */
 interface PlannedTokenIssuers {
   /** Nothing where it is kubeadm's alone. */
@@ -57,30 +62,34 @@ interface PlannedTokenIssuers {
   readonly message?: string;
 }
 
+/** At most one of two: an operator's own beside what Entra has to know is refused. */
+function wantedIssuer(settings: IssuerSettings, subscriptionId: string): string {
+  if (hasIssuer(settings)) return tokenIssuerOf(settings, subscriptionId);
+  return settings.kubeadm.apiServerExtraArgs[issuerFlag] ?? serviceAccountIssuer;
+}
+
 /**
- * One stage towards the issuer that the settings want. While an update is under way some API servers are a stage
- * ahead, so that one has to be admitted by all before one of them gives tokens of it. None is forgotten: tokens of
- * it may be out, and cost nothing.
+ * One stage towards the issuer that the settings want: this program's, an operator's, or kubeadm's. While an update
+ * is under way some API servers are a stage ahead, so that one has to be admitted by all before one of them gives
+ * tokens of it. None is forgotten: tokens of it may be out, and cost nothing.
  *
  * @param previous what the last update of this cluster that ended well has left; nothing before there is one
  */
 export function planTokenIssuers(
-  settings: Pick<
-    Settings,
-    "clusterName" | "machineIdentity" | "resourceManagerEndpoint" | "workloadIdentities"
-  >,
+  settings: IssuerSettings,
   subscriptionId: string,
   previous: Pick<PreviousOutputs, "tokenIssuers"> | undefined,
 ): PlannedTokenIssuers {
-  const isWanted = hasIssuer(settings);
-  const wanted = isWanted ? tokenIssuerOf(settings, subscriptionId) : serviceAccountIssuer;
+  const isForEntra = hasIssuer(settings);
+  const wanted = wantedIssuer(settings, subscriptionId);
   const both: TokenIssuers = [wanted, serviceAccountIssuer];
   if (previous === undefined) {
-    return { ...(isWanted && { tokenIssuers: both }), isKnownToEntra: isWanted };
+    const isOther = wanted !== serviceAccountIssuer;
+    return { ...(isOther && { tokenIssuers: both }), isKnownToEntra: isForEntra };
   }
   const current: TokenIssuers = previous.tokenIssuers ?? [serviceAccountIssuer];
   if (current[0] === wanted) {
-    return { tokenIssuers: previous.tokenIssuers, isKnownToEntra: isWanted };
+    return { tokenIssuers: previous.tokenIssuers, isKnownToEntra: isForEntra };
   }
   if (!current.includes(wanted)) {
     return {
@@ -93,7 +102,7 @@ export function planTokenIssuers(
   }
   return {
     tokenIssuers: [wanted, ...current.filter((issuer) => issuer !== wanted)],
-    isKnownToEntra: isWanted,
+    isKnownToEntra: isForEntra,
     message: `this update has every API server give tokens of ${wanted}; those of before stay valid`,
   };
 }

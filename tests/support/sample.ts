@@ -119,6 +119,7 @@ export const specOf = (
   settings,
   apiName: "zoned-test-1a2b3c.westeurope.cloudapp.azure.com",
   ...firstKeys,
+  publishedIssuer: "https://oidc.example/issuer",
   registries: [],
   ...more,
 });

@@ -184,13 +184,6 @@ describe("a list of the operator's", () => {
     ["apiServerExtraArgs", "api-audiences", "vault", [`${issuer},vault`]],
     [
       "apiServerExtraArgs",
-      "service-account-issuer",
-      "https://a.example",
-      ["https://a.example", issuer],
-    ],
-    ["apiServerExtraArgs", "service-account-issuer", issuer, [issuer]],
-    [
-      "apiServerExtraArgs",
       "kubelet-preferred-address-types",
       "Hostname",
       ["Hostname,InternalIP,ExternalIP"],
@@ -230,6 +223,30 @@ describe("a list of the operator's", () => {
       expect(valuesOf(component, name, value)).toEqual(merged);
     },
   );
+
+  it.each([
+    ["as they are planned, whatever value an operator has set", ["https://a.example", issuer], []],
+    [
+      "and where the keys of the first one are, if this program publishes them",
+      ["https://oidc.example/issuer", issuer],
+      ["https://oidc.example/issuer/openid/v1/jwks"],
+    ],
+  ] as const)("API servers are told the issuers of tokens %s", (_, tokenIssuers, keys) => {
+    const extra = { "service-account-issuer": "https://b.example" };
+    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs: extra };
+    const flags: { name: string; value: string }[] = kubeadmFiles(
+      specOf({ ...validSettings, kubeadm }, { tokenIssuers }),
+      controlPlane,
+    )
+      .filter(({ path }) => /\/kubeadm-.*\.yaml$/.test(path))
+      .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()))
+      .find(({ kind }) => kind === "ClusterConfiguration").apiServer.extraArgs;
+    const valuesOf = (name: string) =>
+      flags.filter((one) => one.name === name).map(({ value }) => value);
+
+    expect(valuesOf("service-account-issuer")).toEqual(tokenIssuers);
+    expect(valuesOf("service-account-jwks-uri")).toEqual(keys);
+  });
 
   const argumentsOf = (change: object) =>
     Object.fromEntries(

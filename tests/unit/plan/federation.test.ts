@@ -72,8 +72,14 @@ describe("token issuers", () => {
     resourceManagerEndpoint: "https://management.azure.com",
     machineIdentity: true,
     workloadIdentities: [{ namespace: "shop", serviceAccount: "app", identityId: "", roles: [] }],
+    kubeadm: validSettings.kubeadm,
   };
   const without = { ...settings, workloadIdentities: [] };
+  const [theirs, others] = ["https://theirs.example", "https://others.example"];
+  const operators = (issuer: string) => ({
+    ...without,
+    kubeadm: { ...without.kubeadm, apiServerExtraArgs: { "service-account-issuer": issuer } },
+  });
   const subscriptionId = "5ca1ab1e-0000-4000-8000-000000000001";
   const entras = tokenIssuerOf(settings, subscriptionId);
 
@@ -95,11 +101,40 @@ describe("token issuers", () => {
     ],
     ["one that stops half-way goes back", without, { tokenIssuers: [own, entras] }, [own, entras]],
     ["one that never had it stays so", without, {}, undefined],
+    ["a new one begins with an operator's own", operators(theirs), undefined, [theirs, own]],
+    ["an operator's own may be kubeadm's", operators(own), undefined, undefined],
+    ["a living one admits an operator's own first", operators(theirs), {}, [own, theirs]],
   ] as const)("%s", (_, wanted, previous, issuers) => {
     const planned = planTokenIssuers(wanted, subscriptionId, previous as never);
 
     expect(planned.tokenIssuers).toEqual(issuers);
   });
+
+  it.each([
+    ["kubeadm's", "an operator's", without, operators(theirs), theirs],
+    ["an operator's", "kubeadm's", operators(theirs), without, own],
+    ["an operator's", "another one", operators(theirs), operators(others), others],
+    ["an operator's", "this program's", operators(theirs), settings, entras],
+    ["this program's", "an operator's", settings, operators(theirs), theirs],
+  ])(
+    "gives no token that an API server of the update before refuses, and refuses none: from %s to %s",
+    (_, __, from, to, wanted) => {
+      const start = planTokenIssuers(from, subscriptionId, undefined);
+      const updates = [start, start, start];
+      for (const index of [1, 2])
+        updates[index] = planTokenIssuers(to, subscriptionId, updates[index - 1]);
+      const [before, first, second] = updates.map(({ tokenIssuers = [own] }) => tokenIssuers);
+
+      for (const [one, next] of [
+        [before, first],
+        [first, second],
+      ]) {
+        expect(one).toContain(next![0]);
+        expect(next).toEqual(expect.arrayContaining([...one!]));
+      }
+      expect(second![0]).toBe(wanted);
+    },
+  );
 
   it("says that another update has to follow the first one", () => {
     expect(planTokenIssuers(settings, subscriptionId, {}).message).toMatch(/Run pulumi up again/);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseAllDocuments, stringify } from "yaml";
 
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
+import { planTokenIssuers } from "../../../components/plan/federation";
 import { kubeadmProblems } from "../../../components/settings/rules/kubeadm";
 import {
   knownArguments,
@@ -13,7 +14,7 @@ import {
 import type { Component, Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { minors, versions } from "../../../components/versions";
-import { specOf, validSettings } from "../../support/sample";
+import { specOf, subscriptionId, validSettings } from "../../support/sample";
 import { argumentCases } from "../../support/settings-cases/arguments";
 import { testFolder } from "../../support/test-folder";
 import { built, run } from "../../support/tools";
@@ -67,7 +68,8 @@ const ends: Readonly<Record<Component, readonly string[]>> = {
 
 const kindsOf = (settings: Settings) => {
   const [machine] = machinesOf(settings);
-  const documents = kubeadmFiles(specOf(settings), machine!)
+  const { tokenIssuers } = planTokenIssuers(settings, subscriptionId, undefined);
+  const documents = kubeadmFiles(specOf(settings, { tokenIssuers }), machine!)
     .filter(({ path }) => path.endsWith("kubeadm-init.yaml"))
     .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()));
   return (name: string) => documents.find((one) => one.kind === name);
@@ -90,7 +92,7 @@ function rendered(component: Component, extra: Arguments): string[] {
     kubeletExtraArgs: kind("InitConfiguration").nodeRegistration.kubeletExtraArgs,
   };
   const kept = Object.entries(kubeadms[component])
-    .filter(([name]) => !(name in extra))
+    .filter(([name]) => !lists[component].some((one) => one.name === name))
     .map(([name, value]) => ({ name, value }));
   return [...kept, ...lists[component]].map(({ name, value }) => `--${name}=${value}`);
 }
