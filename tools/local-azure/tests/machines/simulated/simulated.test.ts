@@ -4,7 +4,7 @@ import * as path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 
 import type { VirtualMachine } from "../../../machines/machines";
-import { Api, type Body, kubeconfigOf } from "../../../machines/simulated/api";
+import { Api, type Body, kubeconfigOf, mergePatch } from "../../../machines/simulated/api";
 import type { Binaries } from "../../../machines/simulated/control-plane/control-plane";
 import { SimulatedMachines } from "../../../machines/simulated/simulated";
 import {
@@ -198,6 +198,17 @@ describeUnless(missing)("simulated machines on real components", () => {
     expect((await node("demo-cp-2"))!.metadata.labels).toHaveProperty([
       "node-role.kubernetes.io/control-plane",
     ]);
+  });
+
+  it("has the step of a machine name the size that it has now, which Azure's node manager does once", async () => {
+    const of = "node.kubernetes.io/instance-type";
+    const metadata = { labels: { [of]: "Standard_B1s" } };
+    await admin().patch("/api/v1/nodes/demo-workers-1", { metadata }, mergePatch);
+
+    const { exitCode } = await run(workers[0], { token: tokenOf("demo-workers-1").token });
+
+    expect(exitCode).toBe(0);
+    expect((await node("demo-workers-1"))!.metadata.labels[of]).toBe(workers[0].size);
   });
 
   it("removes the stale node of a predecessor with the token's own right, and fails without it", async () => {
