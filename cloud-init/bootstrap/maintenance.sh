@@ -150,8 +150,8 @@ exclude_step() {
 }
 
 # When an event begins, in seconds since 1970. Of one that has begun Azure gives no time. Its documentation has both forms.
-not_before='(.NotBefore as $at | if $at == "" then now else
-  (try ($at | strptime("%a, %d %b %Y %H:%M:%S GMT")) catch ($at | strptime("%Y-%m-%dT%H:%M:%SZ"))) | mktime end)'
+not_before='(.NotBefore | if . == "" then now else
+  (strptime("%a, %d %b %Y %H:%M:%S GMT")? // strptime("%Y-%m-%dT%H:%M:%SZ")) | mktime end)'
 
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
