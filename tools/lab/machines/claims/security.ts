@@ -1,4 +1,4 @@
-import { type Claim, expectAll, expectSame } from "../claim";
+import { type Claim, eventually, expectAll, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
 import { everywhere } from "./nodes";
 
@@ -131,8 +131,11 @@ export const securityClaims: readonly Claim[] = [
           tlsCipherSuites.filter((suite) => !/GCM|POLY1305/.test(suite)),
           [],
         );
-        const listening = await cluster.inMachine(name, "ss -Hltn 'sport = :10249'");
-        expectSame(`metrics of ${name}`, /\s127\.0\.0\.1:10249\s/.test(listening), true);
+        // It may still be starting, on a host with other work.
+        await eventually(120, cluster.signal, async () => {
+          const listening = await cluster.inMachine(name, "ss -Hltn 'sport = :10249'");
+          expectSame(`metrics of ${name}`, /\s127\.0\.0\.1:10249\s/.test(listening), true);
+        });
       }),
   },
   {
