@@ -248,6 +248,13 @@ export async function withApi<T>(
   }
 }
 
+/** Why the API of the cluster that a kubeconfig names is out of reach; undefined if anything answers there. */
+export const silenceOf = (kubeconfig: string): Promise<string | undefined> =>
+  withApi(kubeconfig, (api) => api.get("/readyz")).then(
+    () => undefined,
+    (error) => (error instanceof NoAnswer ? error.message : undefined),
+  );
+
 /** Turns an answer of this status into nothing. */
 const unlessStatus =
   (status: number) =>

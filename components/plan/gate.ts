@@ -1,7 +1,7 @@
 import { groupWord } from "../azure/resource-names";
 import { AzureState, isOff } from "../azure/state";
 import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
-import { NoAnswer, withApi } from "../cluster/kubernetes-api";
+import { silenceOf } from "../cluster/kubernetes-api";
 import { startCommand } from "./stopped-machines";
 import { compactTime, isHealthCheckSkipped } from "../settings/times";
 import { Initialization } from "./initialization";
@@ -154,12 +154,10 @@ async function unreachedProblems({ settings, changes, kubeconfig }: GateArgs): P
       (action === "replace" || action === "remove") && !isControlPlaneName(settings, machine),
   );
   if (workers.length === 0 || kubeconfig === undefined) return [];
-  const answer: unknown = await withApi(kubeconfig, (api) => api.get("/readyz")).catch(
-    (error: unknown) => error,
-  );
-  if (!(answer instanceof NoAnswer)) return [];
+  const silence = await silenceOf(kubeconfig);
+  if (silence === undefined) return [];
   return [
-    `this change would ${workers.map(({ action, machine }) => `${action} ${machine}`).join(", ")}, and ${answer.message}. ` +
+    `this change would ${workers.map(({ action, machine }) => `${action} ${machine}`).join(", ")}, and ${silence}. ` +
       "Join tokens and other objects of workers are made and deleted over the API alone, so that VMs would go and none could join, though " +
       `skipHealthCheckUntil is ${settings.skipHealthCheckUntil}. Nothing was changed. Run pulumi up where the API can be reached, or by apiProxy; ` +
       "or take the change back for these workers",

@@ -1,5 +1,5 @@
 import { apiPort } from "../api-server";
-import { NoAnswer, withApi } from "../cluster/kubernetes-api";
+import { silenceOf } from "../cluster/kubernetes-api";
 import type { ExistingNetwork } from "../azure/existing-network";
 import { azuresAddress } from "../azure/security-rules";
 import { withoutLogin } from "../settings/proxy";
@@ -73,10 +73,3 @@ const waysTo = (apiName: string, address: string): string =>
   "Three ways lead there: run Pulumi on a machine in the cluster's network or in one that is peered with it, such as a CI runner; " +
   "connect this machine by a VPN; or name an HTTP proxy that is there (pulumi config set apiProxy http://proxy.example:3128). " +
   `Where DNS does not know ${apiName}, a line in /etc/hosts does: ${address} ${apiName}`;
-
-/** Why the API is out of reach; undefined if anything answers there. */
-const silenceOf = (kubeconfig: string): Promise<string | undefined> =>
-  withApi(kubeconfig, (api) => api.get("/readyz")).then(
-    () => undefined,
-    (error) => (error instanceof NoAnswer ? error.message : undefined),
-  );
