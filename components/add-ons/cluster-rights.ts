@@ -1,4 +1,9 @@
+import {
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicyBinding,
+} from "@pulumi/kubernetes/admissionregistration/v1";
 import { ClusterRole, ClusterRoleBinding } from "@pulumi/kubernetes/rbac/v1";
+import type { input } from "@pulumi/kubernetes/types";
 import type * as pulumi from "@pulumi/pulumi";
 
 import { prefixOf } from "../settings/logins";
@@ -55,3 +60,18 @@ export const adminsBinding = (entra: Entra) => ({
 
 export const loginAdmins = (entra: Entra, opts: pulumi.CustomResourceOptions) =>
   new ClusterRoleBinding("login-admins", adminsBinding(entra), opts);
+
+/** What service accounts may not do in spite of their rights: a policy, and the binding by which it denies that. */
+export function deniedBy(
+  prefix: string,
+  metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> },
+  spec: input.admissionregistration.v1.ValidatingAdmissionPolicySpec,
+  opts: pulumi.CustomResourceOptions,
+): pulumi.Resource {
+  const policy = new ValidatingAdmissionPolicy(`${prefix}-policy`, { metadata, spec }, opts);
+  return new ValidatingAdmissionPolicyBinding(
+    `${prefix}-policy-binding`,
+    { metadata, spec: { policyName: metadata.name, validationActions: ["Deny"] } },
+    { ...opts, dependsOn: [policy] },
+  );
+}

@@ -1,12 +1,7 @@
-import {
-  ValidatingAdmissionPolicy,
-  ValidatingAdmissionPolicyBinding,
-} from "@pulumi/kubernetes/admissionregistration/v1";
 import type * as pulumi from "@pulumi/pulumi";
 
 import type { Settings } from "../settings/settings";
-
-const policyName = "zoned-own-node";
+import { deniedBy } from "./cluster-rights";
 
 type Parts = Pick<Settings, "cni" | "cloudProvider" | "diskDriver" | "reboots">;
 
@@ -39,50 +34,37 @@ export function ownNodePolicy(
 ): pulumi.Resource[] {
   const accounts = accountsOf(settings);
   if (accounts.length === 0) return [];
-  const metadata = { name: policyName };
-  const policy = new ValidatingAdmissionPolicy(
-    "own-node-policy",
-    {
-      metadata,
-      spec: {
-        failurePolicy: "Fail",
-        matchConstraints: {
-          resourceRules: [
-            {
-              apiGroups: [""],
-              apiVersions: ["v1"],
-              operations: ["UPDATE"],
-              // Labels can be written by way of the status too.
-              resources: ["nodes", "nodes/status"],
-            },
-          ],
+  const spec = {
+    failurePolicy: "Fail",
+    matchConstraints: {
+      resourceRules: [
+        {
+          apiGroups: [""],
+          apiVersions: ["v1"],
+          operations: ["UPDATE"],
+          // Labels can be written by way of the status too.
+          resources: ["nodes", "nodes/status"],
         },
-        matchConditions: [
-          {
-            name: "is-on-every-machine",
-            expression: `request.userInfo.username in ${JSON.stringify(accounts)}`,
-          },
-        ],
-        validations: [
-          {
-            expression: `request.userInfo.?extra[?'${nodeName}'].orValue([]) == [object.metadata.name]`,
-            message: "a pod that runs on every machine may change its own Node, and no other",
-          },
-          {
-            expression:
-              `object.metadata.?labels.orValue({}).all(key, !key.startsWith('${rolePrefix}') || ` +
-              "key in oldObject.metadata.?labels.orValue({}))",
-            message: `a pod that runs on every machine may give no Node a label ${rolePrefix}…`,
-          },
-        ],
-      },
+      ],
     },
-    opts,
-  );
-  const binding = new ValidatingAdmissionPolicyBinding(
-    "own-node-policy-binding",
-    { metadata, spec: { policyName, validationActions: ["Deny"] } },
-    { ...opts, dependsOn: [policy] },
-  );
-  return [binding];
+    matchConditions: [
+      {
+        name: "is-on-every-machine",
+        expression: `request.userInfo.username in ${JSON.stringify(accounts)}`,
+      },
+    ],
+    validations: [
+      {
+        expression: `request.userInfo.?extra[?'${nodeName}'].orValue([]) == [object.metadata.name]`,
+        message: "a pod that runs on every machine may change its own Node, and no other",
+      },
+      {
+        expression:
+          `object.metadata.?labels.orValue({}).all(key, !key.startsWith('${rolePrefix}') || ` +
+          "key in oldObject.metadata.?labels.orValue({}))",
+        message: `a pod that runs on every machine may give no Node a label ${rolePrefix}…`,
+      },
+    ],
+  };
+  return [deniedBy("own-node", { name: "zoned-own-node" }, spec, opts)];
 }

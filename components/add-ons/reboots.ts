@@ -1,7 +1,3 @@
-import {
-  ValidatingAdmissionPolicy,
-  ValidatingAdmissionPolicyBinding,
-} from "@pulumi/kubernetes/admissionregistration/v1";
 import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ServiceAccount } from "@pulumi/kubernetes/core/v1";
 import { Role, RoleBinding } from "@pulumi/kubernetes/rbac/v1";
@@ -9,7 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import type { Reboots as Window, Settings } from "../settings/settings";
 import { kuredImage } from "../versions";
-import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
+import { clusterRights, deniedBy, rbac, subjectsOf } from "./cluster-rights";
 import { withoutWaiting } from "./objects";
 import { RollOutTarget } from "./roll-out";
 
@@ -104,16 +100,11 @@ export class Reboots extends pulumi.ComponentResource {
       ],
       child,
     );
-    const policyName = "zoned-kured-lock";
-    const policy = new ValidatingAdmissionPolicy(
-      `${resourceName}-policy`,
-      { metadata: { name: policyName, labels }, spec: lockPolicy },
+    const policyBinding = deniedBy(
+      resourceName,
+      { name: "zoned-kured-lock", labels },
+      lockPolicy,
       child,
-    );
-    const policyBinding = new ValidatingAdmissionPolicyBinding(
-      `${resourceName}-policy-binding`,
-      { metadata: { name: policyName, labels }, spec: { policyName, validationActions: ["Deny"] } },
-      { ...child, dependsOn: [policy] },
     );
     const role = new Role(
       `${resourceName}-role`,
