@@ -2,6 +2,7 @@ import type { input } from "@pulumi/azure-native/types";
 import * as pulumi from "@pulumi/pulumi";
 
 import { digest } from "../digest";
+import { isRecord } from "../settings/read";
 import { dnsTagName } from "../settings/rules/names";
 import type { Settings } from "../settings/settings";
 import { egressName, groupName, kubeletIdentityName } from "./resource-names";
@@ -35,9 +36,6 @@ type Additions = Readonly<Record<string, AddedTo>>;
 /** Tags in which this program records what it did begin so; see `tag` in state.ts. */
 const ownTag = /^zoned-/i;
 
-const isProperties = (value: unknown): value is Properties =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 const isEmpty = (value: unknown): boolean =>
   value === undefined ||
   value === null ||
@@ -49,7 +47,7 @@ const isSameText = (one: unknown, other: unknown): boolean =>
 
 const pick = (value: unknown, keys: readonly string[]): Properties =>
   Object.fromEntries(
-    Object.entries(isProperties(value) ? value : {}).filter(([key]) => keys.includes(key)),
+    Object.entries(isRecord(value) ? value : {}).filter(([key]) => keys.includes(key)),
   );
 
 /** The properties that a program may send of what Azure shows. */
@@ -601,7 +599,7 @@ const sentWith = (
 /** Pulumi's shape of what Azure's REST API shows: nothing nested in `properties`. */
 function flat(shown: Properties): Properties {
   const { properties, ...others } = shown;
-  const all = { ...others, ...(isProperties(properties) ? properties : { properties }) };
+  const all = { ...others, ...(isRecord(properties) ? properties : { properties }) };
   return Object.fromEntries(
     Object.entries(all)
       .filter(([, value]) => value !== undefined)
@@ -610,12 +608,12 @@ function flat(shown: Properties): Properties {
 }
 
 const flatValue = (value: unknown): unknown =>
-  Array.isArray(value) ? value.map(flatValue) : isProperties(value) ? flat(value) : value;
+  Array.isArray(value) ? value.map(flatValue) : isRecord(value) ? flat(value) : value;
 
 /** What the rules make of each of its properties. */
 const added = (own: Properties, shown: unknown, rules: Rules): Properties =>
   Object.fromEntries(
     Object.entries(rules)
-      .map(([key, rule]) => [key, rule(own[key], isProperties(shown) ? shown[key] : undefined)])
+      .map(([key, rule]) => [key, rule(own[key], isRecord(shown) ? shown[key] : undefined)])
       .filter(([, value]) => value !== undefined),
   );

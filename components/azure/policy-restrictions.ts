@@ -294,13 +294,11 @@ export function settingsFor(
     const tag = tagIn(field);
     if (tag !== undefined) {
       const setting = entry("tags", tag);
+      const set = `${setting} to what it allows (${toSet(setting, "VALUE")})`;
+      if (dnsTagName.test(tag) || ofZones.length === 0) return [set];
       return [
-        ...(dnsTagName.test(tag) || ofZones.length < types.length
-          ? [`${setting} to what it allows (${toSet(setting, "VALUE")})`]
-          : []),
-        ...(dnsTagName.test(tag) || ofZones.length === 0
-          ? []
-          : [`${ownName}, since Azure keeps no tag of that name on a private DNS zone`]),
+        ...(ofZones.length < types.length ? [set] : []),
+        `${ownName}, since Azure keeps no tag of that name on a private DNS zone`,
       ];
     }
     const type = field === "type" ? String(one.expressionValue) : "";

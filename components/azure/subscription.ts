@@ -71,12 +71,15 @@ async function labelProblems(
   ];
 }
 
-/** Properties of an account that keep Entra from its documents, or this program from writing them. */
-const accountNeeds: readonly [RegExp, path: string, remedy: string][] = [
-  [/^false$/, "allowBlobPublicAccess", "--allow-blob-public-access true"],
-  [/^(?!Enabled$)/, "publicNetworkAccess", "--public-network-access Enabled"],
-  [/^Deny$/, "networkAcls.defaultAction", "--default-action Allow"],
-  [/^false$/, "allowSharedKeyAccess", "--allow-shared-key-access true"],
+/**
+ * Properties of an account by which Entra reads its documents and this program writes them, each with the option of
+ * `az storage account update`. They are so where Azure does not show them.
+ */
+const accountNeeds: readonly [path: string, needed: unknown, option: string][] = [
+  ["allowBlobPublicAccess", true, "--allow-blob-public-access"],
+  ["publicNetworkAccess", "Enabled", "--public-network-access"],
+  ["networkAcls.defaultAction", "Allow", "--default-action"],
+  ["allowSharedKeyAccess", true, "--allow-shared-key-access"],
 ];
 
 /** What others have changed of the issuer's account: Azure shows it as well, and nobody logs in any more. */
@@ -86,13 +89,10 @@ function changedAccount(settings: Settings, { name, properties = {} }: ShownReso
     ...properties,
     "networkAcls.defaultAction": networkAcls?.defaultAction,
   };
-  // What Azure does not show is as it is by itself.
-  const changed = accountNeeds.filter(([wrong, path]) =>
-    wrong.test(String(values[path] ?? "Enabled")),
-  );
+  const changed = accountNeeds.filter(([path, needed]) => (values[path] ?? needed) !== needed);
   if (changed.length === 0) return [];
-  const found = changed.map(([, path]) => `${path} ${String(values[path])}`).join(", ");
-  const remedies = changed.map(([, , remedy]) => remedy).join(" ");
+  const found = changed.map(([path]) => `${path} ${String(values[path])}`).join(", ");
+  const remedies = changed.map(([, needed, option]) => `${option} ${String(needed)}`).join(" ");
   return [
     `the storage account ${name} of the token issuer has ${found}. Entra has to read its documents as anybody does, or no service account logs in at Azure, and this program writes them by the account's key: ` +
       "have a policy that changes it back leave it alone (az policy exemption create), then " +

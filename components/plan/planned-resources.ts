@@ -78,10 +78,8 @@ export function plannedResources(
   const idOf: IdOf = (type, name) => `${group}/providers/${type}/${name}`;
   const { clusterName, location } = settings;
   const tags = tagsOf(settings);
-  const tagsFor = (type: string) =>
-    type.startsWith(types.zone)
-      ? Object.fromEntries(Object.entries(tags).filter(([name]) => dnsTagName.test(name)))
-      : tags;
+  const ofZones = Object.entries(tags).filter(([name]) => dnsTagName.test(name));
+  const tagsOfZones = Object.fromEntries(ofZones);
   const kinds: readonly Kind[] = [
     ...(settings.resourceGroup === ""
       ? [{ type: types.group, name: clusterName, tags: { ...tags, ...ownTag() } }]
@@ -93,17 +91,20 @@ export function plannedResources(
     ...machinesOf(settings, machines, hardware, idOf),
     ...workloadsOf(settings, subscriptionId, idOf),
   ];
-  return kinds.map(({ parent, standsFor, ...kind }) => ({
-    content: {
-      ...(parent === undefined && { location }),
-      ...((parent === undefined || kind.location !== undefined) &&
-        Object.keys(tagsFor(kind.type)).length > 0 && { tags: tagsFor(kind.type) }),
-      ...kind,
-    },
-    apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
-    parent,
-    standsFor,
-  }));
+  return kinds.map(({ parent, standsFor, ...kind }) => {
+    const taken = kind.type.startsWith(types.zone) ? tagsOfZones : tags;
+    const isTagged = parent === undefined || kind.location !== undefined;
+    return {
+      content: {
+        ...(parent === undefined && { location }),
+        ...(isTagged && Object.keys(taken).length > 0 && { tags: taken }),
+        ...kind,
+      },
+      apiVersion: apiVersions.find(([of]) => of.test(kind.type))![1],
+      parent,
+      standsFor,
+    };
+  });
 }
 
 function networkOf(settings: Settings, idOf: IdOf): Kind[] {
