@@ -57,7 +57,7 @@ export = async () => {
   const controlPlanes = [initial, ...joining.members];
   const workers = new Workers("workers", { ...parts, nodeAddOns, controlPlanes, cluster });
   const members = [...controlPlanes, ...workers.members];
-  new AddOns(
+  const addOns = new AddOns(
     "add-ons",
     {
       ...shared,
@@ -80,5 +80,6 @@ export = async () => {
     initial,
     members,
     workloadIdentities,
+    addOns,
   );
 };

@@ -60,6 +60,8 @@ for variables in "$run/variables" "$state/variables"; do
 done
 
 if (($# > 0)); then
+  # The lock is for the timeout of a step alone: daemons would inherit it, and keep it.
+  exec 9>&-
   trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
   "$@"
   exit

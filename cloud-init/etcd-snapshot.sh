@@ -32,8 +32,9 @@ draft=var/lib/etcd/zoned-snapshot.db
 work=$root/run/zoned-etcd-snapshot
 answer=$work/answer
 block_bytes=$((32 * 1024 * 1024))
-# In the folder: it is on the disk that etcd needs.
+# In the folder: it is on the disk that etcd needs. With a container, only what could not be uploaded is there.
 keep=5
+[[ -z $CONTAINER ]] || keep=1
 
 say() { TZ=UTC0 printf '%(%Y-%m-%dT%H:%M:%SZ)T %s\n' -1 "$*" >&2; }
 
@@ -237,7 +238,8 @@ unpack_etcdutl() {
   local image container
   image=$(etcd_image)
   if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
-    container=$(docker create "$image")
+    # Its image names no program, and Docker creates nothing without one; it is not started.
+    container=$(docker create "$image" etcdutl)
     docker cp "$container:/usr/local/bin/etcdutl" "$1"
     docker rm "$container"
     return
@@ -276,7 +278,6 @@ leads() { jq --exit-status '.leader == .header.member_id' <<<"$1" >/dev/null; }
 take() {
   local status revision name bytes etcd
   etcd=$(ask_etcd /v3/maintenance/status | jq --raw-output .version)
-  rm -f "$root/$draft"
   in_etcd etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kubernetes/pki/etcd/ca.crt \
     --cert /etc/kubernetes/pki/etcd/healthcheck-client.crt --key /etc/kubernetes/pki/etcd/healthcheck-client.key \
     --command-timeout 10m snapshot save "/$draft" >&2
@@ -291,15 +292,14 @@ take() {
   mv "$root/$draft" "$folder/$name"
   if [[ -n $CONTAINER ]]; then
     upload "$folder/$name" "$name" "$etcd"
-    rm "$folder/$name"
+    rm "$folder"/*.db
   fi
   say_saved "$name" "$bytes" "$revision" "$etcd"
   say "saved $name, $bytes bytes"
 }
 
-# The oldest go. With a container, only what could not be uploaded is here.
+# The oldest go.
 tidy() {
-  rm -f "$root/$draft"
   mkdir -p "$folder"
   find "$folder" -name '*.db' | sort | head --lines=-"$keep" | xargs --no-run-if-empty rm -f
 }
@@ -331,9 +331,15 @@ fi
 mkdir -p "$root/run"
 exec 9>"$work.lock"
 flock 9
-# Not before: the run that had the lock has taken its own away.
+clean() {
+  rm -rf "$work"
+  # etcdctl writes a .part first.
+  rm -f "$root/$draft"{,.part}
+}
+# Not before: the run that had the lock has taken its own away, unless it was killed.
+clean
 mkdir -p "$work"
-trap 'rm -rf "$work"' EXIT
+trap clean EXIT
 case $command in
   save) save "${2:-}" ;;
   fetch) fetch "$2" "$3" ;;

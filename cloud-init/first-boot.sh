@@ -55,14 +55,15 @@ note() {
 }
 
 # step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
-# limit holds for all that it starts, and so that the first command to fail ends it.
+# limit holds for all that it starts, and so that the first command to fail ends it. Its timeout keeps the lock where
+# this script is killed meanwhile.
 step() {
   local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started
   while :; do
     note "$name: begins"
     started=$SECONDS
     code=0
-    timeout --kill-after=15 "$limit" "$BASH" "$0" "$function" 9>&- >>"$log" 2>&1 || code=$?
+    timeout --kill-after=15 "$limit" "$BASH" "$0" "$function" >>"$log" 2>&1 || code=$?
     if ((code == 0)); then
       note "$name: done after $((SECONDS - started)) s"
       return
@@ -212,19 +213,25 @@ END
   cat "$proxy.env" "$proxy-ca.crt" | write /var/lib/zoned/proxy "$mode"
 }
 
-can_connect() {
-  [[ $1 =~ ^(https?)://([^/:]+)(:([0-9]+))? ]]
-  host=${BASH_REMATCH[2]}
-  port=${BASH_REMATCH[4]}
-  [[ -n $port ]] || { [[ ${BASH_REMATCH[1]} == https ]] && port=443 || port=80; }
-  # shellcheck disable=SC2016 # the inner shell expands them
-  timeout 10 "$BASH" -c 'exec 3<>"/dev/tcp/$1/$2"' _ "$host" "$port"
+# unreachable ADDRESS...: host and port of each that answers no connection. All are asked at once: where packets are
+# dropped, each takes its ten seconds.
+unreachable() {
+  local address host port
+  for address; do
+    # An archive may lie on a disk.
+    [[ $address =~ ^(https?)://([^/:]+)(:([0-9]+))? ]] || continue
+    host=${BASH_REMATCH[2]}
+    port=${BASH_REMATCH[4]}
+    [[ -n $port ]] || { [[ ${BASH_REMATCH[1]} == https ]] && port=443 || port=80; }
+    # shellcheck disable=SC2016 # the inner shell expands them
+    timeout 10 "$BASH" -c 'exec 3<>"/dev/tcp/$1/$2"' _ "$host" "$port" || echo "$host port $port" &
+  done | sort --unique
 }
 
 # Packages come from a host behind pkgs.k8s.io, and from the distribution's archive, which an image may have
 # nearby.
 check_egress() {
-  local source host port missing=() sources later=()
+  local missing sources later=() registry
   if [[ -n $MIRROR ]]; then
     sources=("$MIRROR")
   else
@@ -243,12 +250,9 @@ check_egress() {
     } | sed 's|//[^/]*@|//|; /^$/d' | sort --unique)
     [[ -z ${https_proxy-} ]] || later=()
   fi
-  for source in "${sources[@]}"; do
-    [[ $source != http* ]] || can_connect "$source" || missing+=("$host port $port")
-  done
-  for source in "${later[@]}"; do
-    can_connect "$source" || say "no connection to $host port $port, where images of add-ons come from"
-  done
+  exec 3< <(unreachable "${later[@]}")
+  mapfile -t missing < <(unreachable "${sources[@]}")
+  while read -r registry; do say "no connection to $registry, where images of add-ons come from"; done <&3
   ((${#missing[@]} == 0)) && return
   say "no connection to $(paste --serial --delimiters , <(printf '%s\n' "${missing[@]}")): look at the subnet's" \
     "NAT gateway, its route table and firewall, and at DNS; for machines without internet set zoned:mirror or zoned:httpProxy"
@@ -453,12 +457,12 @@ install_runtime() {
 # The two halves of an upgrade: kubeadm is the first to be of another version, the kubelet the last.
 install_kubeadm() {
   apt_install kubeadm="$KUBERNETES_VERSION-*"
-  hold kubeadm
+  apt-mark hold kubeadm
 }
 
 install_kubelet() {
   apt_install {kubelet,kubectl}="$KUBERNETES_VERSION-*"
-  hold kubelet kubectl
+  apt-mark hold kubelet kubectl
 }
 
 # crictl is for people: no package depends on it since 1.32.
@@ -472,7 +476,7 @@ ExecStartPre=/usr/bin/rm -f /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/
 END
   apt-cache "${apt_options[@]}" show cri-tools >/dev/null 2>&1 && tools=(cri-tools)
   apt_install {kubelet,kubeadm,kubectl}="$KUBERNETES_VERSION-*" "${tools[@]}"
-  hold kubelet kubeadm kubectl
+  apt-mark hold kubelet kubeadm kubectl
   # A worker's kubelet looks for it every second, and complains as often when it is not there.
   mkdir -p "$root/etc/kubernetes/manifests"
   systemctl enable kubelet.service
@@ -745,6 +749,8 @@ compare_image() {
 fetching_step() { [[ -e $image && ! -s $state/lacking ]] || step "$@"; }
 
 if (($# > 0)); then
+  # The lock is for the timeout of a step alone: daemons would inherit it, and keep it.
+  exec 9>&-
   trap 'report_failure $? "$BASH_COMMAND" $LINENO' ERR
   "$1"
   exit
@@ -766,7 +772,8 @@ if [[ -e $image ]]; then
   step "image" 120 2 compare_image
   while IFS= read -r line; do note "the image does not have $line"; done <"$state/lacking"
 fi
-fetching_step "egress" 60 20 check_egress
+# Its pauses add up to the twenty minutes that docs/landing-zone.md gives those who add routes to a new network.
+fetching_step "egress" 60 42 check_egress
 fetching_step "package source" 900 8 add_package_source
 step "kernel modules" 900 1 load_modules
 step "kernel settings" 60 0 set_kernel

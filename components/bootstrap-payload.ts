@@ -1,6 +1,6 @@
 import type { Unwrap } from "@pulumi/pulumi";
 
-import type { CertificateAuthority, TokenKey } from "./certificates";
+import type { CertificateAuthority, Certificates, TokenKey } from "./certificates";
 import { areTaken, isAdding, isRewriting, signingFile } from "./kubeadm/rotations";
 import { encryptionFile } from "./kubeadm/encryption";
 import { proxyModules } from "./kubeadm/kube-proxy";
@@ -16,9 +16,13 @@ import { firstBootFiles } from "./machine/custom-data";
 import { Payload, Task, unitFile } from "./machine/payload";
 import { renewalFiles, snapshotFiles } from "./machine/timers";
 import { Plan } from "./plan/plan";
+import { goNumber } from "./settings/rules/argument-types";
 import type { Settings } from "./settings/settings";
 import { MachinePlan } from "./settings/topology";
 import { tokenIssuerOf } from "./token-issuer";
+import { plainHardware } from "./azure/hardware";
+import { adminKubeconfig } from "./kubeconfig";
+import type { MachineArgs } from "./machine/machine";
 
 type Authority = Unwrap<CertificateAuthority>;
 
@@ -121,7 +125,7 @@ export function payloadFor(
 
 /** Where neither is set, the kubelet's default. */
 const maxPodsOf = ({ maxPods }: MachinePlan, { kubeadm }: Settings): number =>
-  maxPods ?? Number(kubeadm.kubeletExtraArgs["max-pods"] ?? 110);
+  maxPods ?? goNumber(kubeadm.kubeletExtraArgs["max-pods"] ?? "110");
 
 /** By tokens of service accounts, once Entra takes them. */
 const loginOf = ({ federation, settings, subscriptionId, tenantId }: Plan) =>
@@ -143,7 +147,7 @@ function repairFile(
 
 /** What concerns the whole cluster is done by the control plane that is the last in turn. */
 function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] {
-  const { cas, encryptionKeys } = spec;
+  const { cas, encryptionKeys, serviceAccountKeys } = spec;
   const isLast = machine.name === turns.at(-1)!.name;
   const tasks: Readonly<Record<Task, boolean>> = {
     registries: spec.registries.length > 0,
@@ -153,6 +157,7 @@ function tasksOf(machine: MachinePlan, { settings, spec, turns }: Plan): Task[] 
     cas: areTaken(cas),
     "restart-pods": isLast && isAdding(cas),
     "rewrite-secrets": isLast && encryptionKeys !== undefined && isRewriting(encryptionKeys),
+    "forget-account-keys": machine.role === "control-plane" && isRewriting(serviceAccountKeys),
   };
   return (Object.keys(tasks) as Task[]).filter((task) => tasks[task]);
 }
@@ -174,3 +179,27 @@ const pkiFiles = ({ cas, serviceAccount }: ControlPlaneValues): PayloadFile[] =>
   { path: `${pki}/sa.pub`, mode: "0644", content: serviceAccount.trusted },
   { path: `${pki}/sa.key`, mode: "0600", content: serviceAccount.key },
 ];
+
+/** What the plan says of one machine, whichever its role. */
+export const plannedMachine = (
+  machine: MachinePlan,
+  plan: Plan,
+  certificates: Certificates,
+): Omit<
+  MachineArgs,
+  "resourceGroup" | "subnetId" | "identityIds" | "initialization" | "endsWith" | "after"
+> => ({
+  settings: plan.settings,
+  plan: machine,
+  customData: plan.customData,
+  retained: plan.retained.has(machine.name),
+  current: plan.azure.machines.get(machine.name),
+  exists: plan.initialization.exists,
+  deallocates: plan.deallocated.has(machine.name),
+  starts: plan.started.has(machine.name),
+  stepRefusal: plan.stepRefusals.get(machine.name),
+  hardware: plan.hardware.get(machine.name) ?? plainHardware,
+  record: plan.machineRecords.get(machine.name)!,
+  certificates,
+  kubeconfig: adminKubeconfig(plan, certificates),
+});

@@ -35,8 +35,7 @@ const adminHours = { validityPeriodHours: 8_760, earlyRenewalHours: 720 };
  * the kubeconfig is an output, SSH is not needed, and any control plane machine can be replaced at
  * any time. Changing one replaces no machine, but every machine's bootstrap step runs again.
  *
- * The CAs and the keys of service accounts have numbers; see plan/rotations.ts and
- * plan/service-account-keys.ts.
+ * The CAs and the keys of service accounts have numbers; see plan/rotations.ts.
  */
 export class Certificates extends pulumi.ComponentResource {
   readonly cluster: CertificateAuthority;

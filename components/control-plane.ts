@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Machine } from "./machine/machine";
 import { Membership } from "./machine/membership";
 import { ApiBalancer } from "./api-balancer";
-import { payloadFor } from "./bootstrap-payload";
+import { payloadFor, plannedMachine } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { Identity, type KubeletIdentity } from "./identity";
@@ -13,7 +13,6 @@ import { tagOf } from "./kubeadm/rotations";
 import { bootstrapScript } from "./machine/payload";
 import { Network } from "./network";
 import { Plan } from "./plan/plan";
-import { plannedMachine } from "./planned-machine";
 import { MachinePlan } from "./settings/topology";
 
 interface ControlPlaneArgs {

@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import type { AddOns } from "./add-ons/add-ons";
 import { balancerDigest } from "./api-balancer";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
@@ -25,6 +26,7 @@ export function outputsOf(
   { initialControlPlane }: Pick<InitialControlPlane, "initialControlPlane">,
   members: readonly Pick<Member, "machine" | "step">[],
   { clients, published }: Pick<WorkloadIdentities, "clients" | "published">,
+  { workloads }: Pick<AddOns, "workloads">,
 ) {
   const { entra } = plan.settings;
   const { encryptionKeys } = plan.spec;
@@ -48,6 +50,7 @@ export function outputsOf(
     apiAddress: plan.apiAddress,
     balancer: balancerDigest(),
     diskDriver: plan.settings.diskDriver ? true : undefined,
+    addOns: workloads,
     storageClasses: plan.diskClasses.map(({ name }) => name),
     tags: Object.keys(plan.settings.tags),
     machines: Object.fromEntries(plan.machineRecords),

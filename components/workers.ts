@@ -3,7 +3,7 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { ApiBalancer } from "./api-balancer";
-import { payloadFor } from "./bootstrap-payload";
+import { payloadFor, plannedMachine } from "./bootstrap-payload";
 import { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { Member } from "./control-plane";
@@ -14,7 +14,6 @@ import { Machine } from "./machine/machine";
 import { Network } from "./network";
 import { clusterIdOf } from "./plan/machine-changes";
 import { Plan } from "./plan/plan";
-import { plannedMachine } from "./planned-machine";
 import type { MachinePlan } from "./settings/topology";
 
 export interface WorkersArgs {

@@ -6,7 +6,7 @@ import { azureCloudAt } from "./azure/clouds";
 import { keyOf } from "./azure/existing-network";
 import { roleAt } from "./azure/role-ids";
 import type { Shown } from "./azure/shown";
-import type { WorkloadClients } from "./azure/workload-clients";
+import type { WorkloadClients } from "./azure/identities";
 import type { Certificates } from "./certificates";
 import type { ClusterGroup } from "./cluster-group";
 import { digest } from "./digest";

@@ -16,7 +16,7 @@ annotate() { patch_node "{\"metadata\": {\"annotations\": {\"$1\": $2}}}"; }
 # cordon MARK VALUE
 cordon() {
   local node
-  node=$(ask_as_kubelet "$(node_path)")
+  node=$(ask_as_kubelet "$(node_path)") || return
   # A cordon that this script did not set stays.
   jq --exit-status '.spec.unschedulable == true' <<<"$node" >/dev/null && return
   patch_node "{\"metadata\": {\"annotations\": {\"$1\": \"$2\"}},
@@ -26,7 +26,7 @@ cordon() {
 # uncordon MARK
 uncordon() {
   local node
-  node=$(ask_as_kubelet "$(node_path)")
+  node=$(ask_as_kubelet "$(node_path)") || return
   jq --exit-status --arg by "$1" '.metadata.annotations[$by]' <<<"$node" >/dev/null || return 0
   patch_node "{\"metadata\": {\"annotations\": {\"$1\": null}},
     \"spec\": {\"unschedulable\": null}}"
@@ -112,8 +112,11 @@ drain() {
   seconds=$(patience)
   ((seconds < drain_minutes * 60)) || way="give them longer (zoned:drainMinutes)"
   until=$((SECONDS + seconds))
-  own=$(drained_before)
-  cordon "$drain_mark" "${own:+$own }unschedulable"
+  until own=$(drained_before) && cordon "$drain_mark" "${own:+$own }unschedulable"; do
+    reason "the API does not answer, and this Node cannot be cordoned"
+    ((SECONDS < until)) || return 1
+    sleep 5
+  done
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
     if ((SECONDS > until)); then

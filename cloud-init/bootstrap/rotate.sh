@@ -115,9 +115,17 @@ authorities_are_published() {
 
 # What is in a pod reads its CAs when it starts. These are the cluster's own, add-ons among them.
 restart_pods() {
-  local namespace namespaces
+  local namespace namespaces paused
   local kubectl=(kubectl --kubeconfig "$admin" --request-timeout 30s)
   watch authorities_are_published
+  # kubectl fails for one when it has restarted the others, and going on leaves its pods with the CAs of before.
+  paused=$("${kubectl[@]}" get deployments --all-namespaces --output json | jq --raw-output '[.items[]
+    | select(.spec.paused and (.metadata.namespace | startswith("kube-"))) | .metadata
+    | "kubectl --namespace \(.namespace) rollout resume deployment \(.name)"] | join("; ")')
+  if [[ -n $paused ]]; then
+    reason "pods know the new CAs after a restart, and kubectl restarts no paused Deployment: $paused; then run \`pulumi up\` again"
+    return 1
+  fi
   namespaces=$("${kubectl[@]}" get namespaces --output name | sed --quiet 's|^namespace/\(kube-.*\)|\1|p')
   for namespace in $namespaces; do
     "${kubectl[@]}" --namespace "$namespace" get daemonsets,deployments --output name |

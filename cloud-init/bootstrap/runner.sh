@@ -20,7 +20,8 @@ reason() {
 }
 
 # step NAME SECONDS RETRIES FUNCTION: runs the function in a process of its own, so that a time
-# limit holds for all that it starts, and so that the first command to fail ends it.
+# limit holds for all that it starts, and so that the first command to fail ends it. Its timeout keeps the lock where
+# this script is killed meanwhile.
 step() {
   local name=$1 limit=$2 retries=$3 function=$4 code pause=5 started left full=
   while :; do
@@ -31,7 +32,7 @@ step() {
     rm -f "$run/reason"
     say "bootstrap: $name: begins" >>"$log" || true
     timeout --kill-after=15 "$((limit > 1 ? limit : 1))" "$BASH" "$0" "$function" \
-      </dev/null >>"$log" 2>&1 9>&- || code=$?
+      </dev/null >>"$log" 2>&1 || code=$?
     if ((code == 0)); then
       note "$name: done after $((SECONDS - started)) s"
       return

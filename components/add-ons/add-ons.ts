@@ -55,6 +55,9 @@ export interface AddOnsArgs {
 
 /** What makes a cluster of ready nodes a useful one. Each part can be left out by a setting. */
 export class AddOns extends pulumi.ComponentResource {
+  /** All that is to run, such as `DaemonSet kube-system/kube-proxy`. */
+  readonly workloads: readonly string[];
+
   constructor(name: string, args: AddOnsArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:AddOns", name, {}, opts);
     const { settings, nodeAddOns, controlPlaneJoins, joins, machineRecords } = args;
@@ -105,22 +108,17 @@ export class AddOns extends pulumi.ComponentResource {
     if (Object.keys(clients).length > 0) {
       new Injection("workload-identity", { ...args, clients }, atOnce);
     }
-    if (settings.metricsServer) {
-      // A kubelet has a certificate that can be verified when its machine's step has ended.
-      new MetricsServer("metrics-server", args, {
-        parent: this,
-        dependsOn: [nodeAddOns, ...joins],
-      });
-    }
+    // A kubelet has a certificate that can be verified when its machine's step has ended.
+    const afterJoins = { parent: this, dependsOn: [nodeAddOns, ...joins] };
+    const awaitedByThemselves = settings.metricsServer
+      ? [new MetricsServer("metrics-server", args, afterJoins)]
+      : [];
     if (settings.reboots) {
-      awaited.push(
-        new Reboots(
-          "reboots",
-          { settings, window: settings.reboots },
-          { parent: this, dependsOn: [nodeAddOns, ...joins] },
-        ),
-      );
+      awaited.push(new Reboots("reboots", { settings, window: settings.reboots }, afterJoins));
     }
+    this.workloads = [...awaited, ...awaitedByThemselves]
+      .flatMap(({ targets }) => targets)
+      .map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
     const ofMachines = [...machineRecords].map(
       ([machine, { bootstrapRequestedAt }]) => `${machine}/${bootstrapRequestedAt}`,
     );

@@ -10,7 +10,7 @@ import { machinesOf } from "../settings/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { spread, tolerations, withoutWaiting } from "./objects";
-import { RollOut } from "./roll-out";
+import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "metrics-server";
 const namespace = "kube-system";
@@ -41,6 +41,9 @@ export interface MetricsServerArgs {
  * @see https://github.com/kubernetes-sigs/metrics-server#requirements
  */
 export class MetricsServer extends pulumi.ComponentResource {
+  /** What it awaits by itself. */
+  readonly targets: readonly RollOutTarget[];
+
   constructor(
     resourceName: string,
     args: MetricsServerArgs,
@@ -151,13 +154,10 @@ export class MetricsServer extends pulumi.ComponentResource {
       { metadata: unawaited, spec },
       { ...child, dependsOn: [account, ...rights, delegator, reader, secret] },
     );
+    this.targets = [{ kind: "Deployment", namespace, name, spec }];
     const rollOut = new RollOut(
       `${resourceName}-roll-out`,
-      {
-        targets: [{ kind: "Deployment", namespace, name, spec }],
-        runs: [initialization.id],
-        kubeconfig,
-      },
+      { targets: this.targets, runs: [initialization.id], kubeconfig },
       { ...child, dependsOn: [deployment] },
     );
     new APIService(

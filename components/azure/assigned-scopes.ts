@@ -1,13 +1,13 @@
 import { parseContainer } from "../settings/azure-ids";
 import { hasOwnIdentity } from "../settings/logins";
-import { quoted, toSet } from "../settings/problem";
+import { toSet } from "../settings/problem";
 import { azureName } from "../settings/rules/identities";
 import type { Settings } from "../settings/settings";
 import type { AzureConnection } from "./resource-manager";
 import { type ExistingNetwork, keyOf } from "./existing-network";
 import { assignmentName, foreignRoleId, foreignRoles, roleAt } from "./role-ids";
 import { type Shown, shownText } from "./shown";
-import { isAllowed, permissionsAt } from "./rights";
+import { isAllowed, letOwnerGrant, permissionsAt } from "./rights";
 
 /** A role that an identity of this program's own gets at a scope. */
 export interface Assignment {
@@ -86,8 +86,8 @@ export async function assignedScopeProblems(
   );
   const problems = highest.map(
     ({ scope, or }) =>
-      `the login may not assign roles at ${scope}, where the settings give identities of this program some: let its owner run ` +
-      `az role assignment create --assignee LOGIN --role 'Role Based Access Control Administrator' --scope ${quoted(scope)}${or}`,
+      `the login may not assign roles at ${scope}, where the settings give identities of this program some: ` +
+      `${letOwnerGrant("Role Based Access Control Administrator", scope)}${or}`,
   );
   return [...(await containerProblems(settings, connection)), ...new Set(problems)];
 }

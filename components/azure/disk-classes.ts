@@ -1,8 +1,9 @@
 import { parseDiskEncryptionSet } from "../settings/azure-ids";
-import { quoted, toRemove, toSet } from "../settings/problem";
+import { toRemove, toSet } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import type { AzureConnection } from "./resource-manager";
 import { Offers } from "./offers";
+import { letOwnerGrant } from "./rights";
 import type { Sku } from "./size-offers";
 
 /** A StorageClass of this cluster, before it is one. */
@@ -156,8 +157,8 @@ async function getSet(
   if (found === "unreadable") {
     return {
       problems: [
-        `the login may not read the disk encryption set ${id}, which Azure asks of whoever makes disks with it: let its owner run ` +
-          `az role assignment create --assignee LOGIN --role Reader --scope ${quoted(id)}`,
+        `the login may not read the disk encryption set ${id}, which Azure asks of whoever makes disks with it: ` +
+          letOwnerGrant("Reader", id),
       ],
     };
   }

@@ -5,7 +5,7 @@ import type { ExistingNetwork } from "./existing-network";
 import { pullAssignments, type Registry } from "./registries";
 import { groupId } from "./resource-names";
 import type { Shown } from "./shown";
-import type { WorkloadClients } from "./workload-clients";
+import type { WorkloadClients } from "./identities";
 import { quoted } from "../settings/problem";
 
 /** What keeps everybody, whatever their role, from changing or deleting what is at its scope. */

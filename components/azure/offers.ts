@@ -11,13 +11,12 @@ import {
 } from "./quotas";
 import { AzureConnection } from "./resource-manager";
 import { hardwareOf } from "./hardware";
-import { getGalleryImage } from "./gallery-image";
-import { getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";
-import { resizeProblems } from "./resize-offers";
+import { getGalleryImage, getImage, ImageOffer, imageProblems, isOfGallery } from "./image-offers";
 import {
   Architecture,
   architectureOf,
   isSameSize,
+  resizeProblems,
   sizeCommand,
   sizesIn,
   Sku,

@@ -4,6 +4,8 @@ import { quoted, toRemove } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import { MachinePlan, machinesOf } from "../settings/topology";
 import { type Comparison, settingsFor, shownComparisons } from "./policy-restrictions";
+import { groupWord } from "./resource-names";
+import { lacksMfa, withMfa } from "./resource-manager";
 import { poolPath, sizeCommand } from "./size-offers";
 
 /**
@@ -99,6 +101,13 @@ const refusals: readonly Refusal[] = [
       "(Quotas, Compute), then run pulumi up again. " +
       `Or take a size of another family: ${otherSize(machine, settings)}`,
   },
+  {
+    pattern: /\bMultiple VMExtensions per handler\b/i,
+    means: ({ name }, settings) =>
+      "the machine has a custom script extension of somebody else's, and Azure takes one of this kind.\n" +
+      `  See which: az vm extension list --resource-group ${groupWord(settings)} --vm-name ${name} --output table. ` +
+      "Delete it (az vm extension delete), have whoever assigned it, such as a policy (deployIfNotExists), leave out this resource group, and run pulumi up again",
+  },
 ];
 
 /**
@@ -154,6 +163,7 @@ const code = /\bRequestDisallowedByPolicy\b/;
 export function explainedPolicy(resource: string, errors: readonly string[]): string | undefined {
   const text = errors.find((error) => code.test(error))?.replaceAll(/\\+"/g, '"');
   if (text === undefined) return undefined;
+  if (lacksMfa(text)) return `${resource}: ${withMfa}`;
   const policies = policiesIn(text);
   const looked = comparisonsIn(text);
   const reasons = /Reasons: '?(.+?)'?\.? See error details/s.exec(text)?.[1];

@@ -1,11 +1,12 @@
 import { hasOwnIdentity, hasOwnKubeletIdentity } from "../settings/logins";
-import { quoted, toSet } from "../settings/problem";
+import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { type Assignment, isAssignable } from "./assigned-scopes";
 import type { AzureConnection } from "./resource-manager";
 import { type ExistingIdentity, getExistingIdentity } from "./identities";
 import { lackingRights, type NeededRight, neededRights, type Needy } from "./lacking-rights";
 import { groupId, kubeletIdentityName } from "./resource-names";
+import { letOwnerGrant } from "./rights";
 import { roleAt } from "./role-ids";
 import { type Shown, shownText } from "./shown";
 
@@ -145,11 +146,9 @@ async function getRegistry(
     { "api-version": "2025-11-01" },
     { properties: { loginServer: "" } },
   );
-  const byOwner = (role: string) =>
-    `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(id)}`;
   if (found === "unreadable") {
     return {
-      problem: `the login may not read the registry ${id}, which says by what name it is reached: ${byOwner("Reader")}`,
+      problem: `the login may not read the registry ${id}, which says by what name it is reached: ${letOwnerGrant("Reader", id)}`,
     };
   }
   if (found === undefined) {
@@ -170,6 +169,6 @@ async function getRegistry(
     registry,
     problem:
       `the login may not assign the role ${pull.builtIn} at ${id}, by which kubelets pull from it: ` +
-      `${byOwner("Role Based Access Control Administrator")}, or name an identity that has that role (${toSet("kubeletIdentityId", "ID")})`,
+      `${letOwnerGrant("Role Based Access Control Administrator", id)}, or name an identity that has that role (${toSet("kubeletIdentityId", "ID")})`,
   };
 }

@@ -76,13 +76,13 @@ export class ArmClient {
     return answer === undefined ? undefined : this.checked<T>(url, answer.body, example);
   }
 
-  /** The same of what others keep, where the login may have no right to see it. */
+  /** The same of what others keep, where the login may have no right to see it, or not see its subscription at all. */
   getIfReadable<T>(
     path: string,
     query: Record<string, string>,
     example: Example<T>,
   ): Promise<T | undefined | "unreadable"> {
-    return this.getOnce<T>(path, query, example).catch(unreadable);
+    return this.getOnce<T>(path, query, example).catch((error) => ofOthers(error, undefined));
   }
 
   /** All pages of a list; empty when the resource group does not exist. */
@@ -107,7 +107,7 @@ export class ArmClient {
     query: Record<string, string>,
     example: Example<T>,
   ): Promise<T[] | "unreadable"> {
-    return this.list<T>(path, query, example).catch(unreadable);
+    return this.list<T>(path, query, example).catch((error) => ofOthers(error, []));
   }
 
   /** Asks the same once, of what stays as it is while a program reads. */
@@ -239,8 +239,12 @@ export class ArmClient {
   }
 }
 
-function unreadable(error: Error): "unreadable" {
+/** What a refusal says of what others keep; Azure gives the second for a subscription of another tenant. */
+function ofOthers<T>(error: Error, nothing: T): T | "unreadable" {
   if (error.message.includes(": 403 ")) return "unreadable";
+  if (/: (404 SubscriptionNotFound|401 InvalidAuthenticationTokenTenant): /.test(error.message)) {
+    return nothing;
+  }
   throw error;
 }
 
@@ -253,7 +257,21 @@ const reach =
 const passes = ({ status, code }: Refusal): boolean =>
   status === 408 || (status === 409 && !isUnregistered(code)) || status === 429 || status >= 500;
 
-function wayOn({ status, code }: Refusal): string {
+/**
+ * Microsoft's own policy, which nobody can exempt: a person's token without multi-factor authentication may read, and change nothing.
+ *
+ * @see https://learn.microsoft.com/entra/identity/authentication/concept-mandatory-multifactor-authentication
+ */
+export const lacksMfa = (text: string): boolean =>
+  text.includes("RequestDisallowedByPolicy") &&
+  /\bMFA\b|\bmulti-?factor authentication\b/i.test(text);
+
+export const withMfa =
+  "Azure has people change something only with multi-factor authentication, and this login was without. " +
+  "Log in with it: az logout; az login (Azure CLI 2.76 or newer; if Azure's text has a claims challenge: az login --claims-challenge CHALLENGE). " +
+  "Or let a service principal or managed identity run Pulumi, of which Azure asks none. Then run again.";
+
+function wayOn({ status, code, message }: Refusal): string {
   if (isUnregistered(code)) {
     return (
       "The subscription has never been used for this. Register what a cluster is made of, once, then run again:\n" +
@@ -268,6 +286,7 @@ function wayOn({ status, code }: Refusal): string {
       "az account set --subscription SUBSCRIPTION. A service principal: check ARM_SUBSCRIPTION_ID."
     );
   }
+  if (lacksMfa(`${code} ${message}`)) return withMfa;
   if (status === 401) {
     return (
       "The login is missing, too old, or for another tenant: az login, then az account set -s SUBSCRIPTION, " +

@@ -5,6 +5,10 @@ import type { ArmClient, AzureConnection } from "./resource-manager";
 import { groupId } from "./resource-names";
 import { type Shown, shownAs } from "./shown";
 
+/** Who lets the login of an update do something, and by which command. */
+export const letOwnerGrant = (role: string, scope: string): string =>
+  `let its owner run az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(scope)}`;
+
 /** What one role allows: its actions without its exceptions. */
 export interface Permission {
   readonly actions?: readonly string[];
@@ -108,8 +112,7 @@ async function lackingOf(needs: readonly Need[], { arm }: AzureConnection): Prom
         .map(([what]) => what);
       if (lacking.length === 0) return [];
       return [
-        `the login may not ${lacking.join(", nor ")} in ${place}: let its owner run ` +
-          `az role assignment create --assignee LOGIN --role '${role}' --scope ${quoted(scope)}` +
+        `the login may not ${lacking.join(", nor ")} in ${place}: ${letOwnerGrant(role, scope)}` +
           (role === "Contributor"
             ? ""
             : "; or give the cluster an identity or an application that has its rights already: pulumi config set identityId ID, or servicePrincipalClientId ID"),

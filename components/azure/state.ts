@@ -21,7 +21,7 @@ export interface BootstrapState {
   readonly encryptionKeys?: string;
   /** Which CAs it was given; see plan/rotations.ts. */
   readonly cas?: string;
-  /** Which keys of service accounts it was given; see plan/service-account-keys.ts. */
+  /** Which keys of service accounts it was given; see plan/rotations.ts. */
   readonly serviceAccountKeys?: string;
   /** The drain of its machine after which it ran; see membership.ts. */
   readonly drained?: string;

@@ -24,6 +24,8 @@ export interface ClusterHealth {
   readonly problems: readonly string[];
   /** Whether they are etcd's own, and would also stop each step of a change that is begun all the same. */
   readonly areEtcds?: boolean;
+  /** Whether no API server has answered. */
+  readonly isSilent?: boolean;
   /** By control plane, what is wrong with it; one that is well is not listed. */
   readonly unhealthy: ReadonlyMap<string, readonly string[]>;
   /** How many members etcd lists; undefined where nobody was asked. */
@@ -89,6 +91,16 @@ export function managerProblems({ manager }: Pick<Machines, "manager">, now: num
         `kube-controller-manager ${stale}: no controller manager runs, so that no Node or pod would be looked after`,
       ];
 }
+
+/**
+ * Whether etcd keeps its majority while a control plane is made anew that is not well: not of two members,
+ * and not beside another one that is not well.
+ */
+export const isSpared = (
+  sick: readonly unknown[],
+  members: number,
+  problems: readonly unknown[],
+): boolean => sick.length === 1 && members > 2 && problems.length === 0;
 
 /** A control plane that there has to be. */
 export interface ExpectedControlPlane {
@@ -171,6 +183,7 @@ function unknownHealth(error: unknown): ClusterHealth {
   return {
     problems: [message],
     areEtcds: message.includes("database space exceeded"),
+    isSilent: error instanceof NoAnswer,
     unhealthy: new Map(),
   };
 }

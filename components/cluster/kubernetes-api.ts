@@ -93,7 +93,14 @@ export class NoAnswer extends Error {
   ) {
     super(message);
   }
+
+  get isRefusedCertificate(): boolean {
+    return ofCertificates.test(this.code);
+  }
 }
+
+/** What OpenSSL and Node have against the certificate of who answers. */
+const ofCertificates = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
 
 /** An answer of the API that is no success. */
 export class ApiError extends Error {
@@ -192,6 +199,12 @@ export class KubernetesApi {
         const { code = error.message } = (error.cause ?? error) as NodeJS.ErrnoException;
         const isSilent = error.name === "TimeoutError";
         const way = this.proxy === undefined ? "" : ` by the proxy ${new URL(this.proxy).host}`;
+        if (ofCertificates.test(`${code}`)) {
+          throw new NoAnswer(
+            `the certificate that the API at ${this.server} shows${way} cannot be verified: it is of another CA or another name than the kubeconfig has, or not valid at this time (${code})`,
+            `${code}`,
+          );
+        }
         throw new NoAnswer(
           `the API at ${this.server} does not answer from here${way} (${isSilent ? `silence for ${secondsPerRequest} s` : code}): ` +
             "the cluster is down, or this network may not reach it (apiAccessCidrs, or a private API; a proxy is taken from apiProxy, else from HTTPS_PROXY)",

@@ -3,7 +3,7 @@ import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
 import type { AzureConnection } from "../azure/resource-manager";
-import { contentTags } from "../azure/gallery-image";
+import { contentTags } from "../azure/image-offers";
 import { groupId } from "../azure/resource-names";
 import { type Shown, shownAs, type ShownResource } from "../azure/shown";
 import { ownTag } from "../azure/stack-tag";

@@ -230,10 +230,12 @@ export const configurationOf = (spec: ClusterSpec, machine: KubeadmMachine): str
 
 /** Arguments by which a kubelet decides which pods it takes, and which processors and memory they get. */
 const ofRoom = [
+  "allowed-unsafe-sysctls",
   "cpu-manager-policy",
   "cpu-manager-policy-options",
   "enforce-node-allocatable",
   "eviction-hard",
+  "experimental-allocatable-ignore-eviction",
   "kube-reserved",
   "memory-manager-policy",
   "pods-per-core",

@@ -2,6 +2,7 @@ import { stringify } from "yaml";
 
 import { cloudFields } from "../azure/clouds";
 import { digest } from "../digest";
+import { lookedUpAs } from "../settings/rules/registries";
 import type { Settings } from "../settings/settings";
 import type { PayloadFile } from "./payload-file";
 
@@ -70,10 +71,6 @@ export function registryLogin({
   return { path: login, mode: "0600", content: JSON.stringify(content) };
 }
 
-/** A kubelet looks for docker.io/team/app by that name, and then for index.docker.io alone. */
-const keyOf = (host: string): string =>
-  host === "docker.io" ? "index.docker.io" : host.replace(/^index\.docker\.io\//, "docker.io/");
-
 /**
  * What a kubelet logs in to registries with, in the folder where it looks by itself, every five minutes.
  *
@@ -84,10 +81,18 @@ export function registryCredentialFiles({
 }: Pick<Settings, "registryCredentials">): PayloadFile[] {
   const all = Object.entries(registryCredentials);
   if (all.length === 0) return [];
-  const auths = Object.fromEntries(all.map(([host, login]) => [keyOf(host), login]));
+  const auths = Object.fromEntries(all.map(([host, login]) => [lookedUpAs(host), login]));
   const content = JSON.stringify({ auths });
   return [{ path: "/var/lib/kubelet/config.json", mode: "0600", content }];
 }
+
+/** The server of each of registryCredentials, some of which are repositories. */
+export const serversWithCredentials = ({
+  registryCredentials,
+}: Pick<Settings, "registryCredentials">): string[] =>
+  Object.keys(registryCredentials).map((key) =>
+    key.split("/")[0]!.replace(/^index\.docker\.io$/, "docker.io"),
+  );
 
 /**
  * Keeps what kubelets log in to these servers with from the mirror: containerd would show it to the mirror where that
@@ -97,14 +102,11 @@ export function registryCredentialFiles({
  * @see https://github.com/containerd/containerd/blob/main/docs/hosts.md
  */
 export function registryHostFiles(
-  { mirror, registryCredentials }: Pick<Settings, "mirror" | "registryCredentials">,
+  settings: Pick<Settings, "mirror" | "registryCredentials">,
   servers: readonly string[],
 ): PayloadFile[] {
-  if (mirror === "") return [];
-  const others = Object.keys(registryCredentials).map((key) =>
-    key.split("/")[0]!.replace(/^index\.docker\.io$/, "docker.io"),
-  );
-  return [...new Set([...servers, ...others])].sort().map((server) => ({
+  if (settings.mirror === "") return [];
+  return [...new Set([...servers, ...serversWithCredentials(settings)])].sort().map((server) => ({
     path: `/etc/containerd/certs.d/${server}/hosts.toml`,
     mode: "0644",
     content: "",

@@ -1,5 +1,3 @@
-import { RunError } from "@pulumi/pulumi/errors";
-
 import type { PayloadFile } from "../kubeadm/payload-file";
 import { type ProxySettings, proxyVariables, wantsLogin } from "../settings/proxy";
 import type { Settings } from "../settings/settings";
@@ -87,15 +85,6 @@ export function customData(
   // cloud-init reads YAML, and JSON is YAML that needs no escaping rules of our own.
   const bytes = Buffer.from(`#cloud-config\n${JSON.stringify(document, null, 1)}\n`);
   if (bytes.length > maxCustomDataBytes) {
-    const ca = Buffer.byteLength(settings.httpProxy?.ca ?? "");
-    const room = maxCustomDataBytes - (bytes.length - ca);
-    if (ca > 0 && room > 0) {
-      throw new RunError(
-        `httpProxy.ca is ${ca} bytes, and the machines' custom data with it ${bytes.length}, of which Azure takes at most ${maxCustomDataBytes}: ` +
-          `expected at most about ${room}, such as the one CA by which the proxy answers in others' names, and no bundle ` +
-          "(pulumi config set --path httpProxy.ca < proxy-ca.pem)",
-      );
-    }
     throw new Error(
       `custom data is ${bytes.length} bytes, and Azure takes at most ${maxCustomDataBytes}; ` +
         `cloud-init/first-boot.sh alone is ${Buffer.byteLength(files[0]!.content)}: shorten it`,

@@ -249,8 +249,12 @@ export class Machine extends pulumi.ComponentResource {
       },
       {
         parent: this,
-        deletedWith: this.vm,
+        // It goes with its VM. By `deletedWith` the engine would forget it before the membership has left, which may fail.
+        retainOnDelete: true,
         dependsOn: [...after],
+        // Azure changes nothing of the step of a machine that is off; what differs follows once it runs.
+        ignoreChanges:
+          this.args.stepRefusal === undefined ? [] : ["tags", "enableAutomaticUpgrade"],
         // The agent gives a script 90 minutes.
         customTimeouts: { create: "95m", update: "95m" },
       },

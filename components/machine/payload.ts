@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { RunError } from "@pulumi/pulumi/errors";
+
 import { PayloadFile } from "../kubeadm/payload-file";
 
 /** Text of a file in `cloud-init/`. */
@@ -40,7 +42,9 @@ const maxScriptBytes = 256 * 1024;
  * - `cas`: a member takes the CAs of the payload, since its cluster has had others than its first ones;
  * - `restart-pods`: it restarts the pods of the namespaces `kube-*`, as the last one of an update that
  *   adds CAs;
- * - `rewrite-secrets`: it encrypts all Secrets anew, as the last one of an update that changes their key.
+ * - `rewrite-secrets`: it encrypts all Secrets anew, as the last one of an update that changes their key;
+ * - `forget-account-keys`: a control plane that has forgotten the keys of service accounts that sign no more
+ *   goes on without them.
  */
 export type Task =
   | "registries"
@@ -49,7 +53,8 @@ export type Task =
   | "repair"
   | "cas"
   | "restart-pods"
-  | "rewrite-secrets";
+  | "rewrite-secrets"
+  | "forget-account-keys";
 
 /** All that a machine's bootstrap step gets. It holds keys: protected settings only. */
 export interface Payload {
@@ -108,10 +113,10 @@ export function bootstrapScript(payload: Payload): string {
   const bytes = Buffer.from(text).toString("base64").length;
   if (bytes > maxScriptBytes) {
     const largest = [...payload.files].sort((a, b) => b.content.length - a.content.length)[0];
-    throw new Error(
+    throw new RunError(
       `the bootstrap step of ${payload.machine} is ${bytes} bytes in base64, and Azure takes at most ` +
         `${maxScriptBytes}; its largest file is ${largest?.path} with ${largest?.content.length} ` +
-        "characters: shorten what zoned:kubeadm gives under patches",
+        "characters: shorten what settings have in it, above all kubeadm.patches, registryCredentials, httpProxy.ca and entra.ca",
     );
   }
   return text;

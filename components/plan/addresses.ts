@@ -25,31 +25,39 @@ export interface PlacedMachine {
  * @param remembered where machines of a living cluster are; nothing while there is none, which may move
  */
 export function addressProblems(
-  machines: readonly Pick<MachinePlan, "name" | "address" | "zone">[],
+  machines: readonly Pick<MachinePlan, "name" | "address" | "zone" | "pool">[],
   found: readonly PlacedMachine[],
   remembered: readonly PlacedMachine[] | undefined,
-  settings: Pick<Settings, "location">,
+  settings: Pick<Settings, "location" | "workerPools">,
 ): string[] {
   const unknown = found.filter(({ name }) => !remembered?.some((one) => one.name === name));
   const placed = [...(remembered ?? []), ...unknown];
-  const moves = machines.flatMap(({ name, address, zone: number }) => {
+  const moves = machines.flatMap(({ name, address, zone: number, pool }): [string, string?][] => {
     const zone = zoneLabelOf(settings, number);
     const before = remembered && placed.find((one) => one.name === name);
     if (before !== undefined && before.address !== address) {
-      return [`${name} would move from ${before.address} to ${address}`];
+      return [[`${name} would move from ${before.address} to ${address}`]];
     }
     // In a subnet of others an address says nothing of the zone.
     if (before !== undefined && (before.zone ?? zone) !== zone) {
-      return [`${name}, which is at ${address}, would move from ${before.zone} to ${zone}`];
+      return [[`${name}, which is at ${address}, would move from ${before.zone} to ${zone}`]];
     }
     const holder = placed.find((one) => one.address === address && one.name !== name);
-    return holder === undefined ? [] : [`${name} would get ${address}, which ${holder.name} has`];
+    return holder === undefined
+      ? []
+      : [[`${name} would get ${address}, which ${holder.name} has`, pool]];
   });
   if (moves.length === 0) return [];
+  const [renamed, ...others] = new Set(moves.map(([, pool]) => pool));
+  const position = settings.workerPools.findIndex(({ name }) => name === renamed);
   return [
     "machines keep their addresses as long as they exist, and addresses follow from the zones and from a pool's position in workerPools: " +
-      `${moves.join("; ")}. Put zones and pools back as they were. For another name or other zones, add a pool at the end, and set the count ` +
-      "of the one that it replaces to 0 (pulumi config set --path 'workerPools[0].count' 0)",
+      `${moves.map(([text]) => text).join("; ")}. Put zones and pools back as they were. A pool that is to go keeps its place, with a count of 0` +
+      // Of machines that move, the list does not say which pool was to go.
+      (position >= 0 && others.length === 0
+        ? ` (pulumi config set --path 'workerPools[${position}].count' 0)`
+        : "") +
+      ". One of another name or in other zones is added at the end",
   ];
 }
 

@@ -14,7 +14,12 @@ import {
 } from "../machine/generation";
 import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 import { addressProblems, subnetProblems } from "./addresses";
-import { leavingControlPlanes, planCas, planEncryptionKeys } from "./rotations";
+import {
+  leavingControlPlanes,
+  planCas,
+  planEncryptionKeys,
+  planServiceAccountKeys,
+} from "./rotations";
 import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
 import { type Federation, planFederation, planTokenIssuers } from "./federation";
 import { fixedInAzure, fixedProblems } from "./fixed-settings";
@@ -32,7 +37,6 @@ import { networkMessages, networkProblems, networkWarnings } from "./network-req
 import type { Observed } from "./observe";
 import { policyProblems, policyWarnings } from "./policies";
 import { ownRoutesWarnings } from "./ways";
-import { planServiceAccountKeys } from "./service-account-keys";
 import { startedMachines, stoppedMachines } from "./stopped-machines";
 import { tokenIssuerOf } from "../token-issuer";
 import { upgradeProblems } from "./upgrade";

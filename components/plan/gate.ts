@@ -1,6 +1,6 @@
 import { groupWord } from "../azure/resource-names";
 import { AzureState, isOff } from "../azure/state";
-import { getClusterHealth, ClusterHealth } from "../cluster/cluster-health";
+import { getClusterHealth, ClusterHealth, isSpared } from "../cluster/cluster-health";
 import { silenceOf } from "../cluster/kubernetes-api";
 import { startCommand } from "./stopped-machines";
 import { compactTime, isHealthCheckSkipped } from "../settings/times";
@@ -132,10 +132,9 @@ function notNowProblems({ azure, changes, settings }: GateArgs): string[] {
 }
 
 /** A member that cannot be removed would count in etcd for ever. */
-function uncheckedProblems({ settings, changes }: GateArgs): string[] {
-  const leaving = changes
-    .filter(({ machine, action }) => action === "remove" && isControlPlaneName(settings, machine))
-    .map(({ machine }) => machine);
+function uncheckedProblems(args: GateArgs): string[] {
+  const { settings } = args;
+  const leaving = leavingControlPlanes(args);
   if (leaving.length === 0) return [];
   return [
     `this change would remove ${leaving.join(", ")}, whose etcd members can only be removed over the API, and skipHealthCheckUntil is ` +
@@ -144,15 +143,24 @@ function uncheckedProblems({ settings, changes }: GateArgs): string[] {
   ];
 }
 
+const leavingControlPlanes = ({ settings, changes }: GateArgs): string[] =>
+  changes
+    .filter(({ machine, action }) => action === "remove" && isControlPlaneName(settings, machine))
+    .map(({ machine }) => machine);
+
+const goingWorkers = ({ settings, changes }: GateArgs): MachineChange[] =>
+  changes.filter(
+    ({ machine, action }) =>
+      (action === "replace" || action === "remove") && !isControlPlaneName(settings, machine),
+  );
+
 /**
  * A worker's join token is made over the API, and its other objects are deleted there. The Kubernetes provider fails to,
  * while the engine has the VM deleted, and nothing could join in its place.
  */
-async function unreachedProblems({ settings, changes, kubeconfig }: GateArgs): Promise<string[]> {
-  const workers = changes.filter(
-    ({ machine, action }) =>
-      (action === "replace" || action === "remove") && !isControlPlaneName(settings, machine),
-  );
+async function unreachedProblems(args: GateArgs): Promise<string[]> {
+  const { settings, kubeconfig } = args;
+  const workers = goingWorkers(args);
   if (workers.length === 0 || kubeconfig === undefined) return [];
   const silence = await silenceOf(kubeconfig);
   if (silence === undefined) return [];
@@ -239,10 +247,13 @@ function azureReasons(name: string, { machines }: Pick<AzureState, "machines">):
 
 function refusal(
   args: GateArgs,
-  { problems, areEtcds = false, members = 0 }: ClusterHealth,
+  { problems, areEtcds = false, isSilent = false, members = 0 }: ClusterHealth,
   sick: readonly { readonly name: string; readonly reasons: readonly string[] }[],
 ): string {
   const { changes, settings, azure, now } = args;
+  // What these two refuse with the setting, it is no way for.
+  const isSkippable =
+    leavingControlPlanes(args).length === 0 && !(isSilent && goingWorkers(args).length > 0);
   const isMadeAnew = (name: string) => args.controlPlanes.some((one) => one.name === name);
   const off = sick.map(({ name }) => name).filter((name) => isOff(azure.machines.get(name) ?? {}));
   const stray = sick.find(({ name }) => !isMadeAnew(name) && !azure.machines.has(name));
@@ -260,8 +271,7 @@ function refusal(
     ...(off.length > 0 ? [`start what is off: ${startCommand(groupWord(settings), off)}`] : []),
     ...(sick.length > 0
       ? [
-          // Of two members, or beside another one that is not well, it takes etcd's majority with it.
-          sick.length === 1 && members > 2 && problems.length === 0
+          isSpared(sick, members, problems)
             ? "bring what is named back to health; a machine that cannot be repaired is made anew, alone, when its VM is gone " +
               `(az vm delete --resource-group ${groupWord(settings)} --name ${sick[0]!.name} --yes), this change is taken back, ` +
               "unless it is an upgrade that some machines have made, and pulumi up is run"
@@ -286,7 +296,7 @@ function refusal(
             "upgraded before that",
         ]
       : []),
-    ...(problems.length > 0 && !areEtcds
+    ...(problems.length > 0 && !areEtcds && isSkippable
       ? [
           "if you know by other means that every control plane is well: " +
             `pulumi config set skipHealthCheckUntil ${inOneHour(now)}, and pulumi up before then`,

@@ -48,6 +48,8 @@ export interface PreviousOutputs {
   readonly balancer: string;
   /** Whether it has Azure's disk driver. */
   readonly diskDriver?: true;
+  /** What is to run in it, such as `DaemonSet kube-system/kube-proxy`; undefined where an update of before it was noted ended well last. For `npm run doctor`. */
+  readonly addOns?: readonly string[];
   /** Names of those that were made, also where Azure offers their disks no longer. */
   readonly storageClasses: readonly string[];
   /** Names of the tags that the settings gave every resource. */

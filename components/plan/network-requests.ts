@@ -1,6 +1,6 @@
 import { Address4 } from "ip-address";
 
-import { toSet } from "../settings/problem";
+import { findings, toSet } from "../settings/problem";
 import { withoutProxy } from "../settings/proxy";
 import { isPrivate, overlap } from "../settings/rules/ranges";
 import type { Settings } from "../settings/settings";
@@ -231,63 +231,54 @@ function requestsOf(settings: Settings, asks: Asked): Request[] {
       ask: `the subnet ${nameOf(id)}, and ${readerOn(parseSubnet(id)!.networkId)}`,
     }));
   const elsewhere = subscriptionOf(settings, asks.subscriptionId);
-  if (network === undefined) return [...missing, ...elsewhere];
+  if (network === undefined) return findings<Request>(...missing, elsewhere);
   const subnets = ids.flatMap((id) => network.subnets.get(keyOf(id)) ?? []);
-  return [
+  return findings<Request>(
     ...missing,
-    ...placeOf(settings, network),
-    ...elsewhere,
+    placeOf(settings, network),
+    elsewhere,
     ...unreadableOf(network, asks),
     ...rightsIn(settings, network, subnets, asks),
     ...overlaps(settings, network, asks),
-    ...subnets.flatMap((subnet) => [...delegationOf(subnet), ...roomIn(settings, subnet, asks)]),
+    ...subnets.flatMap((subnet) => [delegationOf(subnet), roomIn(settings, subnet, asks)]),
     ...proxied(settings, subnets),
     ...waysOut(settings, subnets, network, asks),
     ...waysWithin(subnets, network, asks),
     ...groupsOf(settings, subnets, network, asks),
-  ];
+  );
 }
 
-const placeOf = ({ location }: Settings, network: ExistingNetwork): Request[] =>
-  network.location === location
-    ? []
-    : [
-        {
-          is: `the network ${nameOf(network.id)} is in ${network.location}, and machines in ${location} can be in networks of that region alone`,
-          ask: `a network in ${location}, in place of ${nameOf(network.id)}`,
-          fix: `take the network's region (pulumi config set location ${network.location})`,
-        },
-      ];
+const placeOf = ({ location }: Settings, network: ExistingNetwork): Request | false =>
+  network.location !== location && {
+    is: `the network ${nameOf(network.id)} is in ${network.location}, and machines in ${location} can be in networks of that region alone`,
+    ask: `a network in ${location}, in place of ${nameOf(network.id)}`,
+    fix: `take the network's region (pulumi config set location ${network.location})`,
+  };
 
-function subscriptionOf({ nodeSubnets }: Settings, subscriptionId: string): Request[] {
+function subscriptionOf({ nodeSubnets }: Settings, subscriptionId: string): Request | false {
   const { networkId } = parseSubnet(nodeSubnets[0]!)!;
-  if (keyOf(networkId).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)) return [];
-  return [
-    {
-      is: `the network ${networkId} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
-      fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
-    },
-  ];
+  if (keyOf(networkId).startsWith(`/subscriptions/${keyOf(subscriptionId)}/`)) return false;
+  return {
+    is: `the network ${networkId} is in another subscription than the cluster, ${subscriptionId}, where Azure's cloud provider looks for it`,
+    fix: "name subnets of that subscription, or deploy into the network's (pulumi config set azure-native:subscriptionId ID)",
+  };
 }
 
 /** What the subnets refer to may be in other groups than the network. */
 const unreadableOf = (
   { id: networkId, unreadable }: ExistingNetwork,
   { areAddressesUnknown = false }: Asked,
-): Request[] => [
-  ...unreadable.map((id) => ({
-    is: `the login may not read ${id}, so that nobody knows whether it lets pass what a cluster needs`,
-    ask: `the role Reader on ${id} for who runs Pulumi`,
-  })),
-  ...(areAddressesUnknown
-    ? [
-        {
-          is: `the login may not ask which addresses of ${nameOf(networkId)} are free (Microsoft.Network/virtualNetworks/checkIpAddressAvailability/read)`,
-          ask: readerOn(networkId),
-        },
-      ]
-    : []),
-];
+): Request[] =>
+  findings<Request>(
+    ...unreadable.map((id) => ({
+      is: `the login may not read ${id}, so that nobody knows whether it lets pass what a cluster needs`,
+      ask: `the role Reader on ${id} for who runs Pulumi`,
+    })),
+    areAddressesUnknown && {
+      is: `the login may not ask which addresses of ${nameOf(networkId)} are free (Microsoft.Network/virtualNetworks/checkIpAddressAvailability/read)`,
+      ask: readerOn(networkId),
+    },
+  );
 
 const readerOn = (id: string): string => `the role Reader on ${nameOf(id)} for who runs Pulumi`;
 
@@ -310,27 +301,20 @@ function rightsIn(
     : subnets
         .filter((one) => isEntered(settings, one, asks) && !isAllowed(one.permissions, join))
         .map((one) => one.name);
-  return [
-    ...(closed.length === 0
-      ? []
-      : [
-          {
-            is: `the login may not put machines into ${listed(closed)}`,
-            ask: roleWith(join, `the subnet${closed.length > 1 ? "s" : ""} ${listed(closed)}`),
-          },
-        ]),
-    ...(!isLinkMade || may(link)
-      ? []
-      : [
-          {
-            is: `the login may not link the private DNS zone of the API's name to ${name}`,
-            ask: roleWith(link),
-            fix: asks.exists
-              ? undefined
-              : "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
-          },
-        ]),
-  ];
+  return findings<Request>(
+    closed.length > 0 && {
+      is: `the login may not put machines into ${listed(closed)}`,
+      ask: roleWith(join, `the subnet${closed.length > 1 ? "s" : ""} ${listed(closed)}`),
+    },
+    isLinkMade &&
+      !may(link) && {
+        is: `the login may not link the private DNS zone of the API's name to ${name}`,
+        ask: roleWith(link),
+        fix: asks.exists
+          ? undefined
+          : "keep the name in DNS of your own, by which no zone is made (pulumi config set apiName NAME)",
+      },
+  );
 }
 
 /**
@@ -380,15 +364,11 @@ function proxied(settings: Settings, subnets: readonly ExistingSubnet[]): Reques
     }));
 }
 
-const delegationOf = ({ name, delegations }: ExistingSubnet): Request[] =>
-  delegations.length === 0
-    ? []
-    : [
-        {
-          is: `the subnet ${name} is delegated to ${delegations.join(", ")}, and Azure puts no machines there`,
-          ask: `a subnet without a delegation, in place of ${name}`,
-        },
-      ];
+const delegationOf = ({ name, delegations }: ExistingSubnet): Request | false =>
+  delegations.length > 0 && {
+    is: `the subnet ${name} is delegated to ${delegations.join(", ")}, and Azure puts no machines there`,
+    ask: `a subnet without a delegation, in place of ${name}`,
+  };
 
 /**
  * Machines reach a public API at its address, and answer from it: both have to go by a NAT gateway. That some clients
@@ -427,7 +407,7 @@ function waysOut(
   });
   const bare = subnets.filter((subnet) => subnet.gateway === undefined);
   const names = listed(bare.map(({ name }) => name));
-  return [
+  return findings<Request>(
     ...away.map(({ subnet: { name }, route, isCertain }) => ({
       is:
         `the route ${route.name} of the subnet ${name} leads ${prefixOf(route)} to ${route.properties.nextHopType}, by which answers to who asks the API ` +
@@ -436,15 +416,11 @@ function waysOut(
       fix: exists ? undefined : "have no public API (pulumi config set apiAccess private)",
       warning: isCertain ? undefined : "clients there do not reach the API",
     })),
-    ...(bare.length === 0
-      ? []
-      : [
-          {
-            is: `no NAT gateway is on ${names}, and machines there have no way to the API and to packages`,
-            ask: `a NAT gateway on ${names}`,
-          },
-        ]),
-  ];
+    bare.length > 0 && {
+      is: `no NAT gateway is on ${names}, and machines there have no way to the API and to packages`,
+      ask: `a NAT gateway on ${names}`,
+    },
+  );
 }
 
 /** What a firewall does with packets between machines is not to be seen here, so that ways.ts warns. */
@@ -483,10 +459,10 @@ function isEntered(settings: Settings, subnet: ExistingSubnet, asks: Asked): boo
 }
 
 /** Services that name no subnet have their frontends in the first one. */
-function roomIn(settings: Settings, subnet: ExistingSubnet, asks: Asked): Request[] {
+function roomIn(settings: Settings, subnet: ExistingSubnet, asks: Asked): Request | false {
   const { id, name, free } = subnet;
   const { isFirst, machines, isApis } = newIn(settings, subnet, asks);
-  if (machines === 0 && !isApis) return [];
+  if (machines === 0 && !isApis) return false;
   const isForServices = isFirst && !asks.exists && settings.cloudProvider;
   const counts = [
     [machines, "for machines"],
@@ -496,20 +472,17 @@ function roomIn(settings: Settings, subnet: ExistingSubnet, asks: Asked): Reques
   const needed = counts.reduce((sum, [count]) => sum + count, 0);
   const parts = counts.filter(([count]) => count > 0).map(([count, use]) => `${count} ${use}`);
   if (free === undefined) {
-    return [
-      {
-        is: `the login may not read how many addresses of the subnet ${name} are free (Microsoft.Network/virtualNetworks/usages/read), and this change needs ${needed}`,
-        ask: readerOn(parseSubnet(id)!.networkId),
-      },
-    ];
+    return {
+      is: `the login may not read how many addresses of the subnet ${name} are free (Microsoft.Network/virtualNetworks/usages/read), and this change needs ${needed}`,
+      ask: readerOn(parseSubnet(id)!.networkId),
+    };
   }
-  if (free >= needed) return [];
-  return [
-    {
+  return (
+    free < needed && {
       is: `the subnet ${name} has ${free} free addresses, and this change needs ${listed(parts)}`,
       ask: `a subnet with ${needed} free addresses, in place of ${name}`,
-    },
-  ];
+    }
+  );
 }
 
 /** What Azure counts among the tag VirtualNetwork too; of a default route it says that it may be. */
@@ -559,23 +532,15 @@ function groupsOf(
   const known = [...network.ranges, ...routedRanges(network)].map(addressesOf);
   const flows = neededFlows(settings, nodes, egress, network.dnsServers);
   const own = [...addresses, ...network.dnsServers];
-  return [
-    ...(bare.length === 0
-      ? []
-      : [
-          {
-            is: `no network security group is on ${listed(bare.map(({ name }) => name))}, and nothing reaches a Standard balancer's machines without one`,
-            ask: one,
-          },
-        ]),
-    ...(groups.size < 2
-      ? []
-      : [
-          {
-            is: `the subnets have ${groups.size} network security groups (${listed([...groups.values()].map(nameOf))}), and Azure's cloud provider knows one`,
-            ask: one,
-          },
-        ]),
+  return findings<Request>(
+    bare.length > 0 && {
+      is: `no network security group is on ${listed(bare.map(({ name }) => name))}, and nothing reaches a Standard balancer's machines without one`,
+      ask: one,
+    },
+    groups.size > 1 && {
+      is: `the subnets have ${groups.size} network security groups (${listed([...groups.values()].map(nameOf))}), and Azure's cloud provider knows one`,
+      ask: one,
+    },
     ...[...groups].flatMap(([key, id]) => {
       const guarded = subnets
         .filter(({ securityGroup = "" }) => keyOf(securityGroup) === key)
@@ -592,7 +557,7 @@ function groupsOf(
         ),
       );
     }),
-  ];
+  );
 }
 
 /** Of the ends of a flow, those that are stopped, and by which rules. */

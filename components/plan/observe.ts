@@ -7,7 +7,9 @@ import {
   type AddedIdentity,
   getAddedIdentities,
   getExistingIdentity,
+  getWorkloadClients,
   type IdentityAnswer,
+  type WorkloadClients,
 } from "../azure/identities";
 import { assignedScopeProblems } from "../azure/assigned-scopes";
 import { type AzureConnection, connect } from "../azure/resource-manager";
@@ -25,7 +27,6 @@ import { ownIdentityProblems } from "../azure/rights";
 import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { accountProblems, providerProblems, subscriptionProblems } from "../azure/subscription";
-import { getWorkloadClients, type WorkloadClients } from "../azure/workload-clients";
 import { throughProxy } from "../kubeconfig";
 import { takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
@@ -34,7 +35,7 @@ import { tokenIssuerOf } from "../token-issuer";
 import type { PlacedMachine } from "./addresses";
 import { askBackend, refuse } from "./engine";
 import { fixedProblems, subscriptionProblem } from "./fixed-settings";
-import { getLegacyTokens, type LegacyTokens } from "./service-account-keys";
+import { getLegacyTokens, type LegacyTokens } from "./rotations";
 import { markLeft } from "./left-machines";
 import type { PreviousOutputs } from "./machine-changes";
 import { plannedResources } from "./planned-resources";

@@ -13,7 +13,7 @@ const numbersOf = (version: string): [number, number, number] => {
 };
 
 /** Whether a version comes after another one. */
-export function isNewer(version: string, than: string): boolean {
+function isNewer(version: string, than: string): boolean {
   const [a, b] = [numbersOf(version), numbersOf(than)];
   const at = a.findIndex((number, index) => number !== b[index]);
   return at >= 0 && a[at]! > b[at]!;

@@ -10,6 +10,7 @@ import {
   tableOf,
 } from "../azure/existing-network";
 import { defaultRoutes, leadsTo, nextHopOf, type Route, routesAround } from "../azure/routes";
+import { serversWithCredentials } from "../kubeadm/registries";
 import { machineMirror } from "../settings/sources";
 import { withoutLogin } from "../settings/proxy";
 import type { Settings } from "../settings/settings";
@@ -17,6 +18,8 @@ import type { MachinePlan } from "../settings/topology";
 import { apiPort } from "../api-server";
 import { azuresAddress, type Flow } from "../azure/security-rules";
 import { portRange } from "../settings/rules/argument-types";
+import { silenceOf } from "../cluster/kubernetes-api";
+import { isRehearsed, proxyTo } from "../settings/shell-proxy";
 
 /** Packets that a cluster needs between all of these ends, and by which it does what. */
 export interface NeededFlow extends Pick<Flow, "direction" | "protocol" | "port" | "lastPort"> {
@@ -68,6 +71,7 @@ export function neededFlows(
   ): NeededFlow => ({
     ...{ direction: "Outbound", protocol: "Tcp", from: nodes, to, port, why },
   });
+  // Azure's own are not stopped by rules, but for those that name AzurePlatformDNS.
   const areTheirs = dnsServers.every((one) => Address4.isValid(one) && one !== azuresAddress);
   return [
     ...flowsAmong(settings).flatMap(([protocol, port, why]) =>
@@ -119,8 +123,6 @@ export function neededFlows(
       : []),
   ];
 }
-
-/** Not stopped by rules, but for those that name AzurePlatformDNS. */
 
 interface Server {
   readonly host: string;
@@ -267,7 +269,78 @@ export function hostsOf(settings: Settings, hasArm: boolean): string {
           ...[new URL(endpoint).host, login],
           ...(machineMirror(mirror) === "" ? sourcesOf(settings, hasArm) : [new URL(mirror).host]),
           ...(registries.length > 0 ? ["the servers of registries"] : []),
+          ...serversWithCredentials(settings).map((server) =>
+            server === "docker.io" ? "registry-1.docker.io" : server,
+          ),
         ]
-      : [...new Set([httpProxy.http, httpProxy.https].map(withoutLogin))].filter(Boolean);
-  return hosts.join(", ");
+      : [httpProxy.http, httpProxy.https].map(withoutLogin).filter(Boolean);
+  return [...new Set(hosts)].join(", ");
 }
+
+interface PrivateApiArgs {
+  readonly settings: Pick<Settings, "apiName" | "apiProxy">;
+  /** Of the API, whoever keeps it in DNS. */
+  readonly apiName: string;
+  /** Undefined where the API is public. */
+  readonly address: string | undefined;
+  /** That of others, if the settings name one. */
+  readonly network?: Pick<ExistingNetwork, "id" | "dnsServers">;
+  /** From the stack's outputs, of a cluster that exists and is not being restored. */
+  readonly kubeconfig: string | undefined;
+}
+
+/**
+ * What there is to know, before an update begins, of an API that its network alone reaches: Pulumi needs
+ * it too, and fails in the middle of an update without it.
+ */
+export async function privateApiWarnings(args: PrivateApiArgs): Promise<string[]> {
+  const { settings, apiName, address, network, kubeconfig } = args;
+  if (address === undefined) return [];
+  if (kubeconfig !== undefined) {
+    const silence = await silenceOf(kubeconfig);
+    if (silence === undefined) return [];
+    const byShell = settings.apiProxy === "" ? shellProxyWarnings(apiName) : [];
+    return [...byShell, `${silence}. ${waysTo(apiName, address)}`];
+  }
+  const named =
+    settings.apiName === ""
+      ? ownDnsWarnings(apiName, network)
+      : [
+          `apiName is ${apiName}: before machines join, the DNS that the cluster's network and you ask must have the record ` +
+            `${apiName}. A ${address}`,
+        ];
+  const through = settings.apiProxy === "" ? "" : ` through ${settings.apiProxy}`;
+  return [
+    ...named,
+    ...(settings.apiProxy === "" ? shellProxyWarnings(apiName) : []),
+    `the API will answer at ${address} port ${apiPort} alone, and this update asks it${through} once the first control plane ` +
+      `is there. ${waysTo(apiName, address)}`,
+  ];
+}
+
+/** The private DNS zone is known to Azure's DNS alone, and there to the network that it is linked to. */
+function ownDnsWarnings(apiName: string, network: PrivateApiArgs["network"]): string[] {
+  const { id, dnsServers = [] } = network ?? {};
+  const own = dnsServers.filter((server) => server !== azuresAddress);
+  if (own.length === 0) return [];
+  const [, ...zone] = apiName.split(".");
+  return [
+    `the network ${id} has DNS servers of its own (${own.join(", ")}), which have to know ${apiName} before machines join: have them forward ` +
+      `${zone.join(".")} to ${azuresAddress} from a network that this zone is linked to, or keep the name in DNS of your own (pulumi config set apiName NAME)`,
+  ];
+}
+
+/** A proxy on the way to the internet seldom leads back to what is private. */
+function shellProxyWarnings(apiName: string): string[] {
+  const proxy = isRehearsed() ? undefined : proxyTo(`https://${apiName}:${apiPort}`);
+  if (proxy === undefined) return [];
+  return [
+    `this update asks the private API by HTTPS_PROXY of this shell, ${withoutLogin(proxy)}, since NO_PROXY does not name ${apiName}: if that proxy does not ` +
+      "lead there, and this machine's network does, add the name to NO_PROXY, and to no_proxy where that is set",
+  ];
+}
+
+const waysTo = (apiName: string, address: string): string =>
+  "Three ways lead there: run Pulumi on a machine in the cluster's network or in one that is peered with it, such as a CI runner; " +
+  "connect this machine by a VPN; or name an HTTP proxy that is there (pulumi config set apiProxy http://proxy.example:3128). " +
+  `Where DNS does not know ${apiName}, a line in /etc/hosts does: ${address} ${apiName}`;

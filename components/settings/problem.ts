@@ -14,6 +14,10 @@ export interface Problem {
 export const sentence = ({ key, is, expected, fix }: Problem): string =>
   `${key} ${is}, expected ${expected} (${fix})`;
 
+/** What checks have found; each gives false where nothing is wrong. */
+export const findings = <T extends object = Problem>(...checks: readonly (T | false)[]): T[] =>
+  checks.filter((one) => one !== false);
+
 /** "is 2", or "is not set". */
 export const found = (value: unknown): string =>
   value === undefined || value === null || value === ""

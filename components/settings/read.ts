@@ -23,8 +23,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 /** A number; 1 in place of what is none, so that nothing else is said about it. */
 export function readNumber(key: string, text: string, problems: Report): number {
-  const number = text === "" ? NaN : Number(text);
-  if (Number.isFinite(number)) return number;
+  if (/^-?\d+(\.\d+)?$/.test(text)) return Number(text);
   problems.push({ key, is: found(text), expected: "a number", fix: toRemove(key) });
   return 1;
 }
@@ -186,13 +185,13 @@ export function readPools(
       labels: readTextByName(`${at}.labels`, given.labels, problems),
       taints: readTaints(`${at}.taints`, given.taints, problems),
       osDiskSku: (given.osDiskSku ?? defaults.osDiskSku) as OsDiskSku,
-      osDiskSizeGb: Number(given.osDiskSizeGb ?? defaults.osDiskSizeGb),
+      osDiskSizeGb: (given.osDiskSizeGb ?? defaults.osDiskSizeGb) as number,
       ...(given.ephemeralOsDisk !== undefined && {
         ephemeralOsDisk: given.ephemeralOsDisk as LocalDisk,
       }),
-      ...(given.maxPods !== undefined && { maxPods: Number(given.maxPods) }),
+      ...(given.maxPods !== undefined && { maxPods: given.maxPods as number }),
       ...(spot && { spot }),
-      maxUnavailable: given.maxUnavailable === undefined ? 1 : Number(given.maxUnavailable),
+      maxUnavailable: (given.maxUnavailable ?? 1) as number,
     };
   });
 }

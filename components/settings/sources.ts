@@ -6,8 +6,8 @@ import type { Settings } from "./settings";
 
 const url = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
 
-/** What apt, curl and containerd read alike, and what a shell leaves alone. */
-const written = /^https?:\/\/[\w.~:[\]-]+(\/[\w.~%+@:=/-]*)?$/i;
+/** What apt, curl and containerd read alike, and what a shell leaves alone. Machines have no IPv6 addresses. */
+const written = /^https?:\/\/[\w.~-]+(:\d+)?(\/[\w.~%+@:=/-]*)?$/;
 
 const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -33,7 +33,7 @@ function mirrorProblems({ mirror }: Settings): Problem[] {
       key: "mirror",
       is: found(mirror),
       expected:
-        "an address with http:// or https:// and no spaces or signs that need quoting, an absolute path of a folder that exists, or nothing",
+        "an address with http:// or https://, of a name or an IPv4 address, and no spaces or signs that need quoting, an absolute path of a folder that exists, or nothing",
       fix,
     },
   ];
@@ -61,4 +61,4 @@ export const sourceProblems = (settings: Settings): Problem[] => [
 
 /** Where machines get packages and images; none of a folder, which serves manifests to this program alone. */
 export const machineMirror = (mirror: string): string =>
-  /^https?:\/\//i.test(mirror) ? mirror.replace(/\/+$/, "") : "";
+  /^https?:\/\//.test(mirror) ? mirror.replace(/\/+$/, "") : "";

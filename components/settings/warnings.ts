@@ -42,6 +42,9 @@ export const warnings = (settings: Settings): string[] =>
       message:
         "There are no workers: Services of type LoadBalancer get no backend, since Azure's cloud " +
         "provider leaves control planes out. If you need them: " +
+        (settings.workerPools.length === 0
+          ? "pulumi config set --path 'workerPools[0].name' workers; "
+          : "") +
         "pulumi config set --path 'workerPools[0].count' 2.",
     },
     {

@@ -62,10 +62,17 @@ export async function startEtcd(folder: string): Promise<string> {
 export const quickAlgorithm = "ECDSA-P256";
 
 /**
- * Certificates of an API server at 127.0.0.1, in `pki` of a folder, and super-admin.conf beside it, by the real
+ * Certificates of an API server at this address, in `pki` of a folder, and super-admin.conf beside it, by the real
  * kubeadm; returns its configuration's file.
+ *
+ * @param more that kubeadm is to make after these
  */
-export function makeCertificates(folder: string, port: number): string {
+export function makeCertificates(
+  folder: string,
+  port: number,
+  address = "127.0.0.1",
+  more: readonly string[] = [],
+): string {
   const pki = join(folder, "pki");
   mkdirSync(pki, { recursive: true });
   const config = join(folder, "init.yaml");
@@ -76,16 +83,16 @@ export function makeCertificates(folder: string, port: number): string {
         apiVersion: "kubeadm.k8s.io/v1beta4",
         kind: "ClusterConfiguration",
         kubernetesVersion: `v${versions.kubernetes}`,
-        controlPlaneEndpoint: `127.0.0.1:${port}`,
+        controlPlaneEndpoint: `${address}:${port}`,
         certificatesDir: pki,
         encryptionAlgorithm: algorithm,
-        apiServer: { certSANs: ["127.0.0.1"] },
+        apiServer: { certSANs: [address] },
       }),
     );
     output(built("kubeadm"), ["init", "phase", ...words, "--config", config]);
   };
   phase(encryptionAlgorithm, "certs", "sa");
-  for (const what of ["ca", "apiserver"]) phase(quickAlgorithm, "certs", what);
+  for (const what of ["ca", "apiserver", ...more]) phase(quickAlgorithm, "certs", what);
   phase(quickAlgorithm, "kubeconfig", "super-admin", "--kubeconfig-dir", folder);
   return config;
 }

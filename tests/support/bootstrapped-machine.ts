@@ -132,11 +132,19 @@ export const staticPods = (node: string) =>
     listedPod(`${component}-${node}`),
   );
 
+/** A control plane's Node and its static pods, of which some may not be Ready. */
+export const listedControlPlane = (name: string, sick: readonly string[] = []): Listed[] => [
+  listedNode(name),
+  ...staticPods(name).map(({ metadata: { name: pod } }) =>
+    listedPod(pod, sick.includes(pod) ? "False" : "True"),
+  ),
+];
+
 /** What the kubelet of this machine says of its own static pods, of which one may not be Ready yet. */
 export const kubeletPods = (starting?: string) =>
   JSON.stringify({
-    items: staticPods(controlPlane.machine).map(({ metadata: { name } }) =>
-      listedPod(name, name === `${starting}-${controlPlane.machine}` ? "False" : "True"),
+    items: listedControlPlane(controlPlane.machine, [`${starting}-${controlPlane.machine}`]).slice(
+      1,
     ),
   });
 
@@ -145,8 +153,7 @@ export const allWell: readonly Listed[] = [
   listedNode(controlPlane.machine, "False"),
   listedPod(`etcd-${controlPlane.machine}`, "False"),
   listedNode(worker.machine, "False", "kubernetes.io/os"),
-  listedNode(peer.name),
-  ...staticPods(peer.name),
+  ...listedControlPlane(peer.name),
 ];
 
 /** The cluster with other objects of these names, and without those that are `undefined`. */

@@ -44,7 +44,7 @@ export async function askCredentialProvider({ image, login, machine, port, ca }:
   const [stdout, stderr, code] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
-    new Promise((resolve) => child.on("close", resolve)),
+    new Promise((resolve, reject) => child.on("error", reject).on("close", resolve)),
   ]);
   return { stdout, stderr, code, asked };
 }

@@ -11,8 +11,9 @@ import {
 import { dirname, join } from "node:path";
 
 import { bootstrapText, cloudInitText } from "../../components/machine/payload";
+import { versions } from "../../components/versions";
 import { testFolder } from "./test-folder";
-import { installed, Outcome, run } from "./tools";
+import { built, installed, Outcome, run } from "./tools";
 
 /**
  * The system's own of a program that a fake stands before; a version manager's takes ten times as
@@ -172,6 +173,21 @@ export class FakeMachine {
   }
 }
 
+/** Once, what a step runs kills the script above it, goes on for three seconds, and says so if it does not hold the lock itself. */
+export const killsItsScript = `[[ ! -e $root/killed ]] || exit 0
+  touch "$root/killed"
+  above() { cut --delimiter ' ' --fields 4 "/proc/$1/stat"; }
+  kill -KILL "$(above "$(above "$PPID")")"
+  /bin/sleep 3
+  [[ -e /proc/$$/fd/9 ]] || echo "the step has ended"`;
+
+/** The real kubeadm, which knows only /etc/kubernetes: that is this machine's inside of a mount namespace. */
+export const realKubeadm = (): string => `exec unshare --mount bash -c '
+  mkdir -p "$0/etc/kubernetes/manifests"
+  mount -t tmpfs zoned-test /etc && mkdir -p /etc/kubernetes /etc/zoned/patches &&
+  mount --rbind "$0/etc/kubernetes" /etc/kubernetes
+  exec ${built("kubeadm")} "$@"' "$root" "$@"`;
+
 /** A unit is there, and is active, where a package or a test has left its file. */
 export const systemctl = `is_there() { [[ -e $root/usr/lib/systemd/system/$1 ]]; }
   case $1 in
@@ -194,6 +210,7 @@ export const firstBootPrograms = (images: readonly string[]): Readonly<Record<st
     --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
     "config default") echo "version = 3" ;;
   esac`,
+  "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
   runc: "",
   dockerd: 'echo "Docker version 29.1.3+dfsg1, build abc"',
   docker: "",
@@ -201,3 +218,29 @@ export const firstBootPrograms = (images: readonly string[]): Readonly<Record<st
   kubectl: "",
   kubeadm: `case $* in "config images list"*) printf '%s\\n' ${images.join(" ")} ;; esac`,
 });
+
+const firstBootSettings = {
+  KUBERNETES_VERSION: "9.9.9",
+  ETCD_IMAGE_TAG: "9.9.8-0",
+  CONTAINER_RUNTIME: "docker",
+  CONTAINERD_AT_LEAST: "1.7.24",
+  DOCKER_AT_LEAST: versions.dockerAtLeast,
+  CRI_DOCKERD_VERSION: "0.9.9",
+  CREDENTIAL_PROVIDER_VERSION: "",
+  MIRROR: "",
+};
+export type FirstBootSettings = Partial<typeof firstBootSettings>;
+
+/** Brings first-boot.sh and what it is told. */
+export function shipFirstBoot(machine: FakeMachine, settings: FirstBootSettings = {}): void {
+  machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
+  setFirstBoot(machine, settings);
+}
+
+/** Tells it something else. */
+export function setFirstBoot(machine: FakeMachine, settings: FirstBootSettings): void {
+  const lines = Object.entries({ ...firstBootSettings, ...settings }).map(
+    ([name, value]) => `${name}='${value}'\n`,
+  );
+  machine.write("/etc/zoned/first-boot.env", lines.join(""));
+}

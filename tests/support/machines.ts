@@ -3,7 +3,7 @@ import { Provider } from "@pulumi/kubernetes/provider";
 import * as pulumi from "@pulumi/pulumi";
 
 import { ApiBalancer } from "../../components/api-balancer";
-import type { Hardware } from "../../components/azure/hardware";
+import { type Hardware, plainHardware } from "../../components/azure/hardware";
 import { apiName } from "../../components/api-server";
 import type { RotationState } from "../../components/kubeadm/rotations";
 import { Certificates } from "../../components/certificates";
@@ -17,16 +17,26 @@ import { fixedSettings } from "../../components/plan/fixed-settings";
 import { turnsOf } from "../../components/plan/plan";
 import { Initialization } from "../../components/plan/initialization";
 import { MachineRecord } from "../../components/machine/generation";
+import { Machine, type MachineArgs } from "../../components/machine/machine";
 import { Settings } from "../../components/settings/settings";
 import { machinesOf } from "../../components/settings/topology";
 import { Workers } from "../../components/workers";
 import { dependenciesOf, Recorded, Recorder, RecorderOptions, valueOf } from "./record";
-import { alwaysLeft, specOf, subscriptionId, validSettings } from "./sample";
+import {
+  alwaysLeft,
+  firstKeys,
+  machine as machinePlan,
+  specOf,
+  subscriptionId,
+  validSettings,
+} from "./sample";
 
 export const vmType = "azure-native:compute:VirtualMachine";
 export const stepType = "azure-native:compute:VirtualMachineExtension";
 
-export interface Scene extends Pick<RecorderOptions, "preview"> {
+export interface Scene {
+  /** Whether it is a preview, which knows of steps only how they were. */
+  readonly preview?: boolean;
   readonly settings?: Partial<Settings>;
   readonly initialization?: Initialization;
   /** The control plane that comes first, since it is not well. */
@@ -43,7 +53,7 @@ export interface Scene extends Pick<RecorderOptions, "preview"> {
   readonly remembered?: readonly string[];
 }
 
-const filledIn: RecorderOptions["filledIn"] = {
+const filledIn: NonNullable<RecorderOptions["filledIn"]> = {
   [vmType]: ({ name, inputs }) => ({
     name: inputs.vmName,
     vmId: `id of ${name}`,
@@ -54,7 +64,7 @@ const filledIn: RecorderOptions["filledIn"] = {
 
 export const order: MachineRecord = {
   generation: "now",
-  createdAt: "2026-02-01T00:00:00.000Z",
+  createdAt: "2026-01-01T00:00:00.000Z",
   bootstrapRequestedAt: "2026-02-01T00:00:00.000Z",
   kubernetesVersion: validSettings.kubernetesVersion,
   configuration: "now",
@@ -97,6 +107,23 @@ const authority = (name: string) => ({
   trusted: pulumi.output(`all certs of ${name}`),
 });
 
+/** One machine that is being made, with these changes. */
+export function makeMachine(recorder: Recorder, change: Partial<MachineArgs> = {}): Machine {
+  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
+  return new Machine(
+    {
+      ...{ resourceGroup: { name: own.name, id: own.id, own }, endsWith: own, after: [] },
+      ...{ settings: validSettings, plan: machinePlan, subnetId: "the-subnet", identityIds: [] },
+      ...{ customData: "ZGF0YQ==", retained: false, current: undefined, exists: true },
+      ...{ deallocates: false, starts: false, hardware: plainHardware, record: order },
+      ...{ initialization: "1-then", kubeconfig: "the-kubeconfig" },
+      certificates: new Certificates("pki", firstKeys),
+      ...change,
+    },
+    { transformations: [recorder.watch] },
+  );
+}
+
 /** All machines of a cluster, as index.ts makes them. */
 export async function buildMachines({
   preview,
@@ -105,7 +132,11 @@ export async function buildMachines({
   remembered = names,
   ...scene
 }: Scene) {
-  const recorder = await Recorder.start({ preview, filledIn: preview ? {} : filledIn });
+  const { [vmType]: ofVm, ...ofSteps } = filledIn;
+  const recorder = await Recorder.start({
+    preview,
+    filledIn: { [vmType]: ofVm!, ...(!preview && ofSteps) },
+  });
   const settings = { ...validSettings, ...scene.settings };
   const machines = machinesOf(settings);
   const azure = {

@@ -119,6 +119,17 @@ async function makeEncryption(arm: ResourceManager, values: Values): Promise<voi
   });
 }
 
+/** The subnets of others that these settings name. */
+async function makeSubnets(arm: ResourceManager, { nodeSubnets = [] }: Values): Promise<void> {
+  const { location } = stackValues("prod");
+  for (const [index, id] of (nodeSubnets as string[]).entries()) {
+    const [networkId = ""] = id.split("/subnets/");
+    await arm.put(networkId.split("/providers/")[0]!, { location });
+    await arm.put(networkId, { location, addressSpace: { addressPrefixes: ["10.1.0.0/16"] } });
+    await arm.put(id, { addressPrefix: `10.1.${index}.0/24` });
+  }
+}
+
 /** Works with these settings on a local Azure that has what an update has left. */
 async function around<T>(
   values: Values,
@@ -131,6 +142,7 @@ async function around<T>(
     await arm.put(groupId, { location: stackValues("prod")["location"] });
   }
   await makeEncryption(arm, values);
+  await makeSubnets(arm, values);
   const rest = await serveRest(arm, 0);
   const azure = await serve(async (request, response) => {
     const { url = "", method, headers } = request;

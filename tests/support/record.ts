@@ -1,5 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { checkout } from "../../tools/shared/checkout";
+
 /** One resource that a program asked for. */
 export interface Recorded {
   readonly type: string;
@@ -176,4 +178,19 @@ export const revealed = (input: any): any =>
 export async function dependenciesOf({ opts }: Recorded): Promise<readonly pulumi.Resource[]> {
   const given = await valueOf(pulumi.output(opts.dependsOn ?? []) as pulumi.Output<unknown>);
   return ([] as unknown[]).concat(given).filter(pulumi.Resource.isInstance);
+}
+
+type Operation = (...args: any[]) => any;
+
+/** What the engine's plugin makes of a dynamic resource's own text. */
+export function providerOf({ inputs }: Pick<Recorded, "inputs">): Record<string, Operation> {
+  const module = { exports: {} as { handler: () => Record<string, Operation> } };
+  const cwd = process.cwd();
+  process.chdir(checkout);
+  try {
+    new Function("exports", "require", inputs["__provider"])(module.exports, require);
+    return module.exports.handler();
+  } finally {
+    process.chdir(cwd);
+  }
 }

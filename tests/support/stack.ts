@@ -10,8 +10,8 @@ import { checkout } from "../../tools/shared/checkout";
 
 export type Values = Record<string, unknown>;
 
-/** A change to valid settings, and a part of its message. */
-export type Refused = readonly [flaw: string, values: Values, says: string];
+/** A change to valid settings, and a part of its message, which says what is wrong with it. */
+export type Refused = readonly [values: Values, says: string];
 
 export type Accepted = readonly [merit: string, values: Values];
 

@@ -175,6 +175,10 @@ it("brings every control plane the keys of service accounts that the plan has, a
     settings,
     serviceAccountKeys: { keys: [1, 2], rewritten: false, past: [] },
   });
+  const signing = await buildMachines({
+    settings,
+    serviceAccountKeys: { keys: [2, 1], rewritten: true, past: [] },
+  });
 
   expect((await changing.recorder.of(stepType)).map(({ inputs }) => inputs.tags)).toEqual(
     names.map(() => expect.objectContaining({ "zoned-service-account-keys": "1 2" })),
@@ -185,6 +189,7 @@ it("brings every control plane the keys of service accounts that the plan has, a
     expect([name, payload.tasks]).toEqual([name, []]);
     // Else no control plane would start anew what reads the keys.
     expect(payload.clusterConfiguration).not.toBe(unchanged.clusterConfiguration);
+    expect((await payloadOf(signing.recorder, name)).tasks).toEqual(["forget-account-keys"]);
   }
 });
 

@@ -102,3 +102,10 @@ it("takes the key of service accounts that others know out of the document that 
   const place = `--container-name ${issuerContainer} --name ${keysPath} `;
   expect(read("docs/day-2.md")).toContain(place);
 });
+
+it("asks kubectl for subresources by their option, as TYPE/NAME is an object of that name", () => {
+  const commands = pages.flatMap((page) => read(page).match(/\bcan-i [^`\n]+/g) ?? []);
+
+  expect(commands).not.toEqual([]);
+  expect(commands.filter((command) => /\w\/\w/.test(command))).toEqual([]);
+});

@@ -83,13 +83,16 @@ describe("kubeconfig", () => {
 
   it("is known once the first step has ended, and is made of the cluster's own certificates", async () => {
     await start(false);
-    const kubeconfig = kubeconfigOf(new Step().state, plan, certificates);
+    const proxy = "http://proxy.example:3128";
+    const proxied = { ...plan, settings: { ...validSettings, apiProxy: proxy } };
+    const kubeconfig = kubeconfigOf(new Step().state, proxied, certificates);
 
     expect(await isKnown(kubeconfig)).toBe(true);
     expect(await valueOf(kubeconfig)).toBe(
       renderKubeconfig({
         clusterName: "zoned-test",
         server: "https://api.example.com:6443",
+        proxy,
         caCert: "cert of the authority",
         clientCert: "cert of the administrator",
         clientKey: "key of the administrator",

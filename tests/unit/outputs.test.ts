@@ -125,6 +125,7 @@ async function outputs({
       clients: { "shop.app": pulumi.output("client id of shop.app") },
       published: isUnpublished ? (unknown as pulumi.Output<string[]>) : pulumi.output([]),
     },
+    { workloads: ["DaemonSet kube-system/kube-proxy"] },
   );
 }
 
@@ -167,6 +168,7 @@ it("remembers the cluster once every step has ended, and not before", async () =
     isFederated: true,
     settings: expect.objectContaining({ location: "westeurope", podCidr: "10.244.0.0/16" }),
     diskDriver: true,
+    addOns: ["DaemonSet kube-system/kube-proxy"],
     storageClasses: diskClasses([]).map(({ name }) => name),
     tags: [],
     machines: { [machine.name]: order, [worker.name]: order },

@@ -184,6 +184,33 @@ const encrypted = {
   diskEncryptionSetId: `${subscriptionPath}/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/ours`,
 };
 
+it("says which keys and issuers change, and what the next update does about them", async () => {
+  const scope = `${subscriptionPath}/resourceGroups/shop`;
+  const roles = [{ role: "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1", scope }];
+  const changed = {
+    ...{ caGeneration: 4, encryptionKeyGeneration: 5, serviceAccountKeyGeneration: 6 },
+    workloadIdentities: [{ namespace: "shop", serviceAccount: "app", roles }],
+  };
+
+  const { says } = await planned({ ...ours, ...unasked, ...changed }, after);
+
+  for (const does of [
+    "trust CA 4",
+    "read key 5",
+    "admit tokens of service account key 6",
+    "admit tokens of https://",
+  ])
+    expect(says).toMatch(new RegExp(`this update \\D*${does}`));
+});
+
+it("says that a setting is spent which was left behind", async () => {
+  const reinitialize = "9-20260101T000000Z";
+
+  const { says } = await planned({ ...ours, ...unasked, reinitialize }, after);
+
+  expect(says).toContain("the setting does nothing any more");
+});
+
 it("makes machines anew whose disks are to be encrypted, and says what they were made without", async () => {
   const change = { ...encrypted, ...unasked };
 
@@ -324,7 +351,8 @@ it("leaves nothing to the next update that none of these claims is about", () =>
     ...Object.keys(cluster).filter((name) => name !== "machines" && cluster[name] !== undefined),
     ...Object.keys(cluster.machines[cp1]).map((name) => `machines.*.${name}`),
   ]);
-  const known = [...Object.keys(readers), "cluster.etcdBackups", "cluster.balancer"];
+  const ofOthers = ["cluster.addOns", "cluster.balancer", "cluster.etcdBackups"];
+  const known = [...Object.keys(readers), ...ofOthers];
 
   expect([...new Set(names)].filter((name) => !known.includes(`cluster.${name}`))).toEqual([]);
 });

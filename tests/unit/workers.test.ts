@@ -1,5 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 
+import { roomOf } from "../../components/kubeadm/kubeadm";
 import { deriveToken } from "../../components/machine/join-token";
 import {
   awaitedBy,
@@ -213,6 +214,22 @@ it("joins with a token of its own, and holds no key of the cluster's", async () 
   expect(payload).not.toHaveProperty("initialControlPlane");
 });
 
+it("saves no etcd and repairs no other machine, and prepares for Azure's events as all do", async () => {
+  const more = { autoRepair: true, etcdBackups: { every: "1h" } };
+  const { recorder } = await build({ settings: { ...settings, ...more } });
+
+  const [own, ofControlPlane] = [
+    await payloadOf(recorder, "zoned-test-web-1"),
+    await payloadOf(recorder, "zoned-test-cp-1"),
+  ];
+
+  expect([own.tasks, ofControlPlane.tasks]).toEqual([[], ["snapshots", "repair"]]);
+  for (const { files } of [own, ofControlPlane])
+    expect(files.map(({ path }) => path)).toContain(
+      "/etc/systemd/system/zoned-maintenance.service",
+    );
+});
+
 it("knows whether its OS disk lasts no longer than it stays on its host", async () => {
   const fast = { ...pool, name: "fast", count: 1, ephemeralOsDisk: "NvmeDisk" as const };
   const { recorder } = await build({
@@ -233,6 +250,14 @@ it("takes other CAs as a member, once there are others than the first ones", asy
   expect([await takes([1]), await takes([2, 1]), await takes([2])]).toEqual([[], ["cas"], ["cas"]]);
   // The last stage of a change that was taken back has the others forgotten.
   expect(await takes([1], [2])).toEqual(["cas"]);
+});
+
+it("has nothing to do with the keys of service accounts", async () => {
+  const { recorder } = await build({
+    serviceAccountKeys: { keys: [2, 1], rewritten: true, past: [] },
+  });
+
+  expect((await payloadOf(recorder, "zoned-test-web-1")).tasks).toEqual([]);
 });
 
 it("keeps the token of a worker that is well, and gives a new one for a new run", async () => {
@@ -290,8 +315,11 @@ it("puts every worker into its zone, and none behind the API's balancer or under
 });
 
 it("acts as the kubelets' identity where there are registries, has its kubelet log in by it, and installs what does so", async () => {
-  const registries = ["/the/registry"];
-  const { recorder } = await build({ settings: { ...settings, registries } });
+  const government = {
+    resourceManagerEndpoint: "https://management.usgovcloudapi.net",
+    registries: ["/the/registry"],
+  };
+  const { recorder } = await build({ settings: { ...settings, ...government } });
 
   const vm = (await recorder.of(vmType)).find(({ inputs }) => /-web-1$/.test(inputs.vmName))!;
   const { files, tasks } = await payloadOf(recorder, "zoned-test-web-1");
@@ -301,22 +329,32 @@ it("acts as the kubelets' identity where there are registries, has its kubelet l
   expect(tasks).toEqual(["registries"]);
   expect(JSON.parse(login!.content)).toMatchObject({
     ...{ tenantId: "the-tenant", userAssignedIdentityID: "client-of-kubelets" },
+    cloud: "AzureUSGovernmentCloud",
   });
 });
 
-it("has its kubelet log in to registries that are not Azure's, and its containerd ask no mirror there", async () => {
+it("has its kubelet log in to registries that are not Azure's, and its containerd ask no mirror there, nor at those", async () => {
   const registryCredentials = { "ghcr.io": { username: "robot", password: "hush" } };
   const mirror = "http://10.0.0.4:8080";
-  const { recorder } = await build({ settings: { ...settings, mirror, registryCredentials } });
+  const registries = ["/the/registry"];
+  const { recorder } = await build({
+    settings: { ...settings, mirror, registries, registryCredentials },
+  });
 
   const { files, tasks } = await payloadOf(recorder, "zoned-test-web-1");
 
-  expect(tasks).toEqual(["registry-credentials"]);
+  expect(tasks).toEqual(["registries", "registry-credentials"]);
   const paths = files.map(({ path }) => path);
   const login = paths.indexOf("/var/lib/kubelet/config.json");
   expect(files[login]!.content).toContain('"ghcr.io"');
   // A pull in between would show it to the mirror.
-  expect(paths.slice(0, login)).toContain("/etc/containerd/certs.d/ghcr.io/hosts.toml");
+  expect(paths.slice(0, login)).toEqual(
+    expect.arrayContaining(
+      ["ghcr.io", "ourimages.azurecr.io"].map(
+        (server) => `/etc/containerd/certs.d/${server}/hosts.toml`,
+      ),
+    ),
+  );
 });
 
 it("labels the node of a worker once it has joined, and again when its machine is another one", async () => {
@@ -333,6 +371,19 @@ it("labels the node of a worker once it has joined, and again when its machine i
     annotations: { "zoned/machine": "id of zoned-test-workers-1-vm" },
   });
   expect(await awaitedBy(patch)).toEqual(["zoned-test-workers-1-bootstrap"]);
+});
+
+it("is labelled by a preview where its step has ended well before, for there may be no Node else, which no preview patches", async () => {
+  const { recorder } = await build({
+    ...{ preview: true, initialization: existing },
+    existing: ["zoned-test-cp-1", "zoned-test-web-1"],
+  });
+
+  const patches = await recorder.of("kubernetes:core/v1:NodePatch");
+  const known = patches.filter(
+    ({ inputs }) => typeof inputs.metadata.annotations["zoned/machine"] === "string",
+  );
+  expect(known.map(({ name }) => name)).toEqual(["zoned-test-web-1-labels"]);
 });
 
 it("applies no patch for a worker that goes, which would make its Node anew, and takes labels away by an update", async () => {
@@ -360,22 +411,25 @@ it("registers no token in clear", async () => {
   expect(inClear).toContain("hidden");
 });
 
+/** A member that comes to have another room for pods is drained before. */
 it.each([
-  ["the kubelet's default", {}, pool, 110],
-  ["what kubeletExtraArgs say", { "max-pods": "60" }, pool, 60],
-  ["what its pool says", {}, { ...pool, maxPods: 30 }, 30],
+  ["the kubelet's default", {}, pool, 110, 110],
+  ["what kubeletExtraArgs say", { "max-pods": "60" }, pool, 60, 60],
+  ["what they say in Go's way", { "max-pods": "0b11_1100" }, pool, 60, 60],
+  ["what its pool says", {}, { ...pool, maxPods: 30 }, 30, 110],
 ])(
   "tells a machine how many pods its kubelet takes: %s",
-  async (_, kubeletExtraArgs, one, maxPods) => {
+  async (_, kubeletExtraArgs, one, maxPods, ofControlPlane) => {
     const kubeadm = { ...validSettings.kubeadm, kubeletExtraArgs };
-    const { "max-pods": ofAll = "110" }: Record<string, string> = kubeletExtraArgs;
     const { recorder } = await build({
       settings: { controlPlaneCount: 1, kubeadm, workerPools: [{ ...one, name: "web", count: 1 }] },
     });
 
-    expect(await payloadOf(recorder, "zoned-test-web-1")).toMatchObject({ maxPods });
-    expect(await payloadOf(recorder, "zoned-test-cp-1")).toMatchObject({
-      maxPods: Number(ofAll),
-    });
+    const ofMachine = async (name: string) => {
+      const payload = await payloadOf(recorder, `zoned-test-${name}`);
+      return [payload.maxPods, payload.room];
+    };
+    expect(await ofMachine("web-1")).toEqual([maxPods, roomOf({ kubeadm }, maxPods)]);
+    expect(await ofMachine("cp-1")).toEqual([ofControlPlane, roomOf({ kubeadm }, ofControlPlane)]);
   },
 );

@@ -132,8 +132,8 @@ function readWords(name, words) {
 }
 
 function read({ name, value, inlineValue }, option, options, problems) {
-  if (value === undefined || (!inlineValue && value.startsWith("-"))) {
-    const got = value === undefined ? "nothing" : `'${value}'; --${name}=${value} if it is one`;
+  if (!value || (!inlineValue && value.startsWith("-"))) {
+    const got = value ? `'${value}'; --${name}=${value} if it is one` : "nothing";
     problems.push(`--${name}: expected its <${option.value}>, got ${got}`);
     return;
   }

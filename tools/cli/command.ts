@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 
 import { sentence } from "../../components/settings/problem";
 import { shellProxyProblems } from "../../components/settings/shell-proxy";
-import { reasonOf, writeWhole } from "../shared/files";
+import { reasonOf, writeInto } from "../shared/files";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 
 const { readWords } = require("./command-line.cjs") as {
@@ -18,7 +18,7 @@ export interface Typed<T> {
 /** One Ctrl-C may arrive twice: from the terminal, and passed on by npm. */
 const echo = 500;
 
-/** Aborted by Ctrl-C and its like, which end no command at once. */
+/** Aborted by Ctrl-C and its like, which end no command at once; the event comes again with each later one. */
 function interruptible(): AbortSignal {
   const controller = new AbortController();
   let last = 0;
@@ -27,13 +27,32 @@ function interruptible(): AbortSignal {
       const now = Date.now();
       if (now - last < echo) return;
       last = now;
-      if (controller.signal.aborted)
-        process.stderr.write("ending; a moment, so that nothing is left half done\n");
-      else process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
+      if (controller.signal.aborted) {
+        process.stderr.write("interrupted again: passed on to what is under way\n");
+        // Aborting again would be no event.
+        controller.signal.dispatchEvent(new Event("abort"));
+        return;
+      }
+      process.stderr.write("\ninterrupted: waiting for what is under way to end orderly\n");
       controller.abort();
     });
   }
   return controller.signal;
+}
+
+/**
+ * A reader that ends early, such as head, and a terminal that is closed end no work: what they would
+ * have shown is dropped. What a disk does not take of the output is a failure.
+ */
+export function outliveReaders(failed = 1): void {
+  let told = false;
+  process.stderr.on("error", () => undefined);
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE" || (error.code === "EIO" && process.stdout.isTTY)) return;
+    if (!told) process.stderr.write(`zoned: the output cannot be written: ${reasonOf(error)}\n`);
+    told = true;
+    process.exitCode = failed;
+  });
 }
 
 /** The name of the command that was typed. */
@@ -52,6 +71,7 @@ export function perform(
   work: (signal: AbortSignal) => Promise<number | void>,
   failed?: number,
 ): void {
+  outliveReaders(failed);
   const signal = interruptible();
   const problems = shellProxyProblems().map(sentence);
   const begun = async () => {
@@ -59,7 +79,8 @@ export function perform(
     return work(signal);
   };
   begun().then(
-    (code) => (process.exitCode = code ?? 0),
+    // What goes on to its end nevertheless was interrupted all the same.
+    (code) => (process.exitCode ||= signal.aborted ? new Interrupted().exitCode : (code ?? 0)),
     (thrown: unknown) => {
       const error = signal.aborted ? new Interrupted() : thrown;
       process.exitCode = exitCodeOf(error, failed);
@@ -98,7 +119,7 @@ function isOfTheSystem(error: unknown): boolean {
 export function writeOutput(name: string, text: string): string {
   const file = resolve(name);
   try {
-    writeWhole(file, text);
+    writeInto(file, text);
   } catch (error) {
     throw new UserError(
       `${file} cannot be written: ${reasonOf(error)}; name another file (--output)`,

@@ -45,7 +45,11 @@ const rehearsalFolder = {
 };
 
 const stackOfCluster = {
-  stack: { value: "name", about: "the stack", usually: "the one that npm start has rehearsed" },
+  stack: {
+    value: "name",
+    about: "the stack",
+    usually: "local, or machines where a rehearsal has real ones",
+  },
   state: {
     value: "folder",
     about: "the stack is a rehearsal's, in this folder",
@@ -315,7 +319,7 @@ module.exports = {
       choices: [
         ...["one", "conformance", "conformance-all", "alone", "three", "maintenance", "traffic"],
         ...["upgrade", "patch", "upgrade-three", "landing-zone", "landing-zone-patch"],
-        ...["authorities", "accounts", "identity", "image", "restore", "restore-three"],
+        ...["authorities", "identity", "image", "restore", "restore-three"],
       ],
     },
     options: {

@@ -94,6 +94,11 @@ export const machineHosts: readonly Host[] = [
     why: "each registry, and where it leads for layers: one of the two others",
   })),
   {
+    host: "SERVER",
+    why: "each of them, and where it leads for layers",
+    when: "registryCredentials",
+  },
+  {
     host: "management.azure.com",
     why: "the cloud provider, the disk driver and repairs, on control planes",
     when: "cloudProvider, diskDriver, autoRepair",
@@ -161,7 +166,21 @@ export const operatorHosts: readonly Host[] = [
     when: "restoreFrom",
   },
   { host: "api.pulumi.com", why: "the stack's state, where it is kept there" },
-  { host: "get.pulumi.com", why: "Pulumi's plugins" },
+  {
+    host: "ACCOUNT.blob.core.windows.net",
+    why: "the stack's state, where it is kept in a storage account",
+    when: "pulumi login azblob://",
+  },
+  {
+    host: "VAULT.vault.azure.net",
+    why: "the key of the stack's secrets, where a key vault has it",
+    when: "--secrets-provider azurekeyvault://",
+  },
+  // Where a firewall drops packets, Pulumi waits for each of them in turn.
+  { host: "github.com", why: "Pulumi's plugins" },
+  { host: "release-assets.githubusercontent.com", why: "Pulumi's plugins: where github.com leads" },
+  { host: "api.github.com", why: "Pulumi's plugins, where github.com has not answered" },
+  { host: "get.pulumi.com", why: "Pulumi's plugins, where neither has answered" },
   { host: "registry.npmjs.org", why: "npm ci" },
 ];
 
@@ -195,7 +214,7 @@ export const firewallPage = (): string => `# What a firewall has to let out
 
 All of it is TCP, but for DNS: where the network has DNS servers of its own, machines ask them by UDP 53, and by TCP 53 for long answers. Time is not among it: Ubuntu's image takes its host's clock (chrony, by \`/dev/ptp_hyperv\`), and \`ntp.ubuntu.com\` (UDP 123) may stay closed. Nothing has to be let in from the internet but what \`apiAccessCidrs\` and \`sshAccessCidrs\` admit. Machines also reach
 \`168.63.129.16\` (Azure's DNS, agent and probes) and \`169.254.169.254\` (the metadata service), which no firewall is asked for.
-With \`mirror\`, machines ask the mirror in place of every package and image here; with \`httpProxy\`, the proxy asks.
+With \`mirror\`, machines ask the mirror in place of every package and image here, but for images of \`registries\` and \`registryCredentials\`: [those servers they ask themselves](mirror.md#trust). With \`httpProxy\`, the proxy asks.
 Azure Government and Azure China have other names for Azure's own hosts.
 
 ## Machines

@@ -97,4 +97,9 @@ async function az(...words: string[]): Promise<string> {
   }
 }
 
-perform((signal) => run(typed<Words>().options, signal), 2);
+perform(
+  (signal) =>
+    // Where Azure has refused one list, another may be asked for again for minutes.
+    run(typed<Words>().options, signal).finally(() => setTimeout(process.exit, 500).unref()),
+  2,
+);

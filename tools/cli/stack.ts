@@ -3,10 +3,9 @@ import { resolve } from "node:path";
 import type { PreviousOutputs } from "../../components/plan/machine-changes";
 import type { Expected } from "../doctor/check";
 import type { Cluster } from "../doctor/doctor";
-import { type Ports, proxyOf } from "../local-azure/daemon/attachment";
-import { runningDaemon } from "../local-azure/daemon/daemon-record";
+import { type Ports, proxyOf, runningDaemon } from "../local-azure/daemon/attachment";
 import { hostSettings } from "../local-azure/machines/qemu/host";
-import { passphraseOf } from "../local-azure/rehearsal/passphrase";
+import { passphraseOf } from "../local-azure/rehearsal/settings";
 import { defaultState, rehearsalFolder } from "../local-azure/rehearsal/state-folder";
 import { type Ended, pulumi } from "../pulumi/pulumi";
 import { ownPulumi } from "../recover/own-pulumi";
@@ -120,11 +119,12 @@ export function clusterIn(outputs: string, stack: string): Cluster {
     encryptionKeys,
     cas,
     serviceAccountKeys,
+    addOns,
   } = cluster ?? {};
   // They are written when all machines have it.
   const kubernetesVersion = Object.values(records)[0]?.kubernetesVersion;
   return {
     ...{ kubeconfig, machines, kubernetesVersion, apiAddress, etcdBackups, issuer },
-    ...{ encryptionKeys, cas, serviceAccountKeys },
+    ...{ encryptionKeys, cas, serviceAccountKeys, addOns },
   };
 }

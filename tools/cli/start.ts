@@ -17,7 +17,7 @@ import {
 } from "../local-azure/rehearsal/cluster-view";
 import { choosePlugins } from "../local-azure/rehearsal/choose-plugins";
 import { Rehearsal } from "../local-azure/rehearsal/rehearsal";
-import { stackSettings } from "../local-azure/rehearsal/stack-config";
+import { stackSettings } from "../local-azure/rehearsal/settings";
 import { defaultState, lockFolder, takeFolder } from "../local-azure/rehearsal/state-folder";
 import { prepareBinaries } from "../programs/engine";
 import { clusterTools, kubectlTools } from "../programs/tools";

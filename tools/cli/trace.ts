@@ -5,7 +5,7 @@ import { Progress } from "../shared/progress";
 import { Interrupted, messageOf, UserError } from "../shared/user-error";
 import { compareCommand, type CompareWords } from "../trace/commands/compare";
 import { traceCommand, type TraceWords } from "../trace/commands/trace";
-import { commandName, typed } from "./command";
+import { commandName, outliveReaders, typed } from "./command";
 
 /** Exit codes: 2 is a mistake of the user's, 1 any other failure, 130 Ctrl-C. */
 function failure(error: unknown): number {
@@ -17,11 +17,6 @@ function failure(error: unknown): number {
   if (error instanceof UserError) return error.exitCode;
   return isAboutFile ? 2 : 1;
 }
-
-// A reader that ends early, such as head, is no failure.
-process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => {
-  process.exit(code === "EPIPE" ? 0 : 1);
-});
 
 async function run(): Promise<void> {
   if (commandName() === "compare") {
@@ -55,6 +50,7 @@ async function measured(
   });
 }
 
+outliveReaders(2);
 run().catch((error: unknown) => {
   process.exitCode = failure(error);
 });

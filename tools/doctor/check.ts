@@ -24,6 +24,8 @@ export interface Expected {
   readonly cas?: RotationState;
   /** The keys of service accounts that every control plane has; missing until an update has ended well. */
   readonly serviceAccountKeys?: RotationState;
+  /** What is to run, such as `DaemonSet kube-system/kube-proxy`; missing until an update of a program that says it has ended well. */
+  readonly addOns?: readonly string[];
 }
 
 export interface Problem {

@@ -1,4 +1,4 @@
-import { KubernetesApi, KubernetesObject } from "../../components/cluster/kubernetes-api";
+import { KubernetesApi, KubernetesObject, NoAnswer } from "../../components/cluster/kubernetes-api";
 import { getMachines, Machines, tryWrite } from "../../components/cluster/cluster-health";
 
 /** A DaemonSet or Deployment. */
@@ -96,7 +96,11 @@ export async function getClusterState(api: KubernetesApi): Promise<ClusterState>
     machines.nodes.map(({ metadata: { name: machine } }) =>
       api.get(`/api/v1/nodes/${machine}/proxy/metrics`).then(
         (text): KubeletState => ({ machine, clientSeconds: clientSecondsIn(text) }),
-        ({ message }: Error): KubeletState => ({ machine, error: message }),
+        (error: Error): KubeletState => ({
+          machine,
+          // The API server waits longer for a kubelet than it is waited for.
+          error: error instanceof NoAnswer ? error.code : error.message,
+        }),
       ),
     ),
   );

@@ -1,6 +1,8 @@
 import {
+  isSpared,
   managerProblems,
   named,
+  nodeProblems,
   notReady,
   staticPodProblems,
 } from "../../components/cluster/cluster-health";
@@ -13,6 +15,16 @@ const gibibyte = 1024 ** 3;
 
 export function staticPods(expected: Expected, state: ClusterState): Check {
   const names = controlPlanesOf(expected);
+  const ofCluster = managerProblems(state, state.now);
+  const sick = names.filter(
+    (name) =>
+      nodeProblems(name, state, state.now).length > 0 || staticPodProblems(name, state).length > 0,
+  );
+  const isOneSpared = isSpared(sick, names.length, [
+    ...ofCluster,
+    ...etcdWrite(state).problems,
+    ...strangers(expected, state),
+  ]);
   return {
     name: "control planes",
     saw: `the four static pods of ${names.length === 1 ? names[0] : `each of ${names.length}`} are ready, and a controller manager leads`,
@@ -22,14 +34,13 @@ export function staticPods(expected: Expected, state: ClusterState): Check {
           machine,
           saw,
           fix:
-            `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod` +
-            // Of one, all that the cluster knows would be gone.
-            (names.length > 1
-              ? `; where nothing helps, az vm delete --resource-group GROUP --name ${machine} --yes, then pulumi up, which makes it anew`
-              : ""),
+            `kubectl -n kube-system get pods --field-selector spec.nodeName=${machine}, and the logs of that pod; ` +
+            (isOneSpared
+              ? `where nothing helps, az vm delete --resource-group GROUP --name ${machine} --yes, then pulumi up, which makes it anew`
+              : "delete no VM meanwhile, which may cost etcd its majority"),
         })),
       ),
-      ...managerProblems(state, state.now).map((saw) => ({
+      ...ofCluster.map((saw) => ({
         saw,
         fix: "kubectl -n kube-system logs -l component=kube-controller-manager",
       })),
@@ -39,6 +50,12 @@ export function staticPods(expected: Expected, state: ClusterState): Check {
 
 const etcdPods = ({ pods }: ClusterState) =>
   pods.filter(({ metadata }) => metadata.name.startsWith("etcd-"));
+
+/** Pods of etcd that are no control plane's of the stack. */
+const strangers = (expected: Expected, state: ClusterState) =>
+  etcdPods(state).filter(
+    ({ metadata }) => !controlPlanesOf(expected).some((name) => `etcd-${name}` === metadata.name),
+  );
 
 const etcdctl = (name: string, command: string): string =>
   `kubectl -n kube-system exec ${name} -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt ` +
@@ -68,7 +85,6 @@ export function etcdMembers(expected: Expected, state: ClusterState): Check {
     const pod = named(pods, name);
     return pod !== undefined && notReady(pod).length === 0;
   });
-  const unexpected = pods.filter(({ metadata }) => !names.includes(metadata.name));
   const list = etcdctl(ready[0] ?? names[0] ?? "etcd-NODE", "member list");
   const spare = ready.length - Math.floor(names.length / 2) - 1;
   return {
@@ -87,7 +103,7 @@ export function etcdMembers(expected: Expected, state: ClusterState): Check {
               : `and ${spare} more may fail`),
         fix: `see the control planes above, and ${list}`,
       }),
-      ...unexpected.map(({ metadata: { name } }) => ({
+      ...strangers(expected, state).map(({ metadata: { name } }) => ({
         saw: `${name} is the etcd of no control plane of this stack`,
         fix: `${list}; if its machine is gone: etcdctl member remove, with the id from that list`,
       })),

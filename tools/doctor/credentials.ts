@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { named } from "../../components/cluster/cluster-health";
+import { named, nodeProblems } from "../../components/cluster/cluster-health";
 import { containerOf, type KubernetesApi } from "../../components/cluster/kubernetes-api";
 import { encryptionTexts } from "../../components/kubeadm/encryption";
 import {
@@ -62,17 +62,28 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
     const { annotations = {} } = named(nodes, machine)?.metadata ?? {};
     return { machine, until: annotations[validUntil], failed: annotations[renewalFailed] };
   });
-  const known = dates.flatMap(({ until }) => until ?? []).sort();
+  const isDate = (until: string) => !Number.isNaN(Date.parse(until));
+  const said = dates.flatMap(({ until }) => until ?? []);
+  const first = said.filter(isDate).sort()[0];
   const log =
     "journalctl --unit zoned-certificates on that machine; it tries again every hour of one day a week";
   return {
     name: "control planes' certificates",
-    saw: `renewed by their machines, the first to end is valid until ${known[0]?.slice(0, 10)}`,
-    notAsked: known.length === 0 ? "no Node says until when: pulumi up writes it" : undefined,
+    saw: `renewed by their machines, the first to end is valid until ${first?.slice(0, 10)}`,
+    notAsked: said.length === 0 ? "no Node says until when: pulumi up writes it" : undefined,
     problems: dates.flatMap(({ machine, until, failed }): Problem[] => {
       if (failed !== undefined) return [{ machine, saw: `renewal failed: ${failed}`, fix: log }];
       const saw = "its Node does not say until when they are valid";
       if (until === undefined) return [{ machine, saw, fix: "pulumi up" }];
+      if (!isDate(until)) {
+        return [
+          {
+            machine,
+            saw: `its Node says '${until}' of until when they are valid, expected a date`,
+            fix: "on that machine, systemctl start zoned-certificates, which says it anew",
+          },
+        ];
+      }
       const left = validityOf(until, now);
       return problemIf(left.days < renewedDays, { machine, saw: left.text, fix: log });
     }),
@@ -83,11 +94,9 @@ export function renewals(expected: Expected, { nodes, now }: ClusterState): Chec
  * Whether API servers, which verify kubelets' certificates, take them, and for how long yet; and
  * whether kubelets renew those by which they ask the API, at 70 to 90 % of a year.
  */
-export function kubeletCertificates(
-  { machines }: Expected,
-  { kubelets, now, pods }: ClusterState,
-): Check {
-  const least = leastSeconds({ pods });
+export function kubeletCertificates({ machines }: Expected, state: ClusterState): Check {
+  const { kubelets, now } = state;
+  const least = leastSeconds(state);
   const own = machines.flatMap(({ name, kubeletCertificateUntil }) =>
     kubeletCertificateUntil === undefined
       ? []
@@ -110,10 +119,17 @@ export function kubeletCertificates(
     problems: [
       ...kubelets.flatMap(({ machine, error }) => {
         const [reason] = /x509: [^"\\]*/.exec(error ?? "") ?? [];
-        return problemIf(reason !== undefined, {
+        if (reason !== undefined) {
+          return {
+            machine,
+            saw: `the API server does not take its kubelet's: ${reason}`,
+            fix: "pulumi up, which makes another one where it ends and gives it to the machine",
+          };
+        }
+        return problemIf(error !== undefined && nodeProblems(machine, state, now).length === 0, {
           machine,
-          saw: `the API server does not take its kubelet's: ${reason}`,
-          fix: "pulumi up, which makes another one where it ends and gives it to the machine",
+          saw: `the API server gets nothing from its kubelet, though that is well: ${error}`,
+          fix: "kubectl logs, exec and top need it: see if network security groups and policies let control planes to TCP 10250 of that machine",
         });
       }),
       ...own.flatMap(({ name, until }) =>

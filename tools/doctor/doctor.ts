@@ -21,7 +21,7 @@ import {
   staticPods,
 } from "./control-planes";
 import { type ClusterState, getClusterState } from "./cluster-state";
-import { cordons, kernels, nodes, pressure, runtimes, versions } from "./nodes";
+import { cordons, kernels, nodes, pressure, runtimes, startOff, versions } from "./nodes";
 import { pendingPods, rollOuts } from "./workloads";
 import { controlPlaneSpread, diskZones, dnsSpread, nodeZones } from "./zones";
 
@@ -58,32 +58,34 @@ async function look(cluster: Cluster): Promise<{ report: Report; error?: Error }
   const since = Date.now();
   const way = await wayTo(api);
   const { checks, looked, error } = await getClusterState(api)
-    .then((state) => ({
-      looked: true,
-      error: undefined,
-      checks: [
-        {
-          name: "API",
-          saw: `${way} is ready (all answers within ${Date.now() - since} ms)`,
-          problems: [],
-        },
-        ...certificates(cluster, api),
-        ...checksOf(cluster, state),
-      ],
-    }))
-    .catch((error: Error) => ({
-      error,
-      // A certificate that is refused is an answer too.
-      looked: !(error instanceof NoAnswer) || error.code.startsWith("CERT_"),
-      checks: [
-        {
-          name: "API",
-          saw: way,
-          problems: [{ saw: error.message, fix: fixOf(error, cluster) }],
-        },
-        ...certificates(cluster, api),
-      ],
-    }))
+    .then(
+      (state) => ({
+        looked: true,
+        error: undefined,
+        checks: [
+          {
+            name: "API",
+            saw: `${way} is ready (all answers within ${Date.now() - since} ms)`,
+            problems: [],
+          },
+          ...certificates(cluster, api),
+          ...checksOf(cluster, state),
+        ],
+      }),
+      (error: Error) => ({
+        error,
+        // A certificate that is refused is an answer too.
+        looked: !(error instanceof NoAnswer) || error.isRefusedCertificate,
+        checks: [
+          {
+            name: "API",
+            saw: way,
+            problems: [{ saw: error.message, fix: fixOf(error, cluster) }],
+          },
+          ...certificates(cluster, api),
+        ],
+      }),
+    )
     .finally(() => api.close());
   const report = {
     server: api.server,
@@ -106,10 +108,6 @@ async function wayTo({ server, proxy }: KubernetesApi): Promise<string> {
   );
 }
 
-/** A cluster that is switched off looks, from here, as one that this network may not reach. */
-const startOff =
-  "what is off (az vm list --show-details --query '[].{name:name, power:powerState}' --output table) is started with az vm start --resource-group GROUP --name NAME";
-
 function fixOf(error: Error, { apiAddress }: Expected): string {
   if (!(error instanceof NoAnswer)) {
     return error instanceof ApiError && [401, 403].includes(error.status)
@@ -120,6 +118,9 @@ function fixOf(error: Error, { apiAddress }: Expected): string {
   if (error.code === "CERT_HAS_EXPIRED") {
     return "the API server's certificate has expired, which its machine could not renew (journalctl --unit zoned-certificates): on each control plane, kubeadm certs renew all, then restart its static pods";
   }
+  if (error.isRefusedCertificate) {
+    return "a proxy that inspects TLS (name the API's host in NO_PROXY), another cluster at that address, or a kubeconfig of a cluster before (pulumi up writes it anew): nothing is known of this cluster";
+  }
   if (apiAddress !== undefined) {
     return (
       "the API is private: run this in the cluster's network, in one that leads there, or by an HTTP proxy that is there (pulumi config set apiProxy " +
@@ -129,6 +130,7 @@ function fixOf(error: Error, { apiAddress }: Expected): string {
   if (error.code === "ENOTFOUND") {
     return "the name belongs to the public address of the load balancer: see if the resource group still exists, and which DNS server this machine asks";
   }
+  // A cluster that is switched off looks, from here, as one that this network may not reach.
   return `see if apiAccessCidrs has the address of this machine, and if the control planes run; ${startOff}`;
 }
 
@@ -153,7 +155,7 @@ export const checksOf = (expected: Expected, state: ClusterState): Check[] =>
     etcdVersions(state),
     etcdSize(expected, state),
     snapshots(expected, state),
-    rollOuts(state),
+    rollOuts(expected, state),
     controlPlaneSpread(expected, state),
     dnsSpread(state),
     cordons(state),

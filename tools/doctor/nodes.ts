@@ -6,6 +6,10 @@ import { controlPlaneMark } from "../../components/settings/topology";
 import { type Check, controlPlanesOf, type Expected, problemIf } from "./check";
 import type { ClusterState } from "./cluster-state";
 
+/** What Azure would not restart. */
+export const startOff =
+  "what is off (az vm list --show-details --query '[].{name:name, power:powerState}' --output table) is started with az vm start --resource-group GROUP --name NAME";
+
 export function nodes(expected: Expected, state: ClusterState): Check {
   const names = expected.machines.map(({ name }) => name);
   const unexpected = state.nodes.filter(({ metadata }) => !names.includes(metadata.name));
@@ -19,8 +23,8 @@ export function nodes(expected: Expected, state: ClusterState): Check {
           saw,
           fix:
             named(state.nodes, machine) === undefined
-              ? "pulumi up, which makes a machine anew that Azure no longer has, and one that runs without a Node, a control plane where all others are Ready; any other makes its Node when it starts: az vm restart"
-              : `kubectl describe node ${machine}; if its kubelet is silent, restart the machine: az vm restart`,
+              ? `pulumi up, which makes a machine anew that Azure no longer has, and one that runs without a Node, a control plane where all others are Ready; any other makes its Node when it starts: ${startOff}, and what runs is restarted with az vm restart`
+              : `kubectl describe node ${machine}; if its kubelet is silent, ${startOff}, and what runs is restarted with az vm restart`,
         })),
       ),
       ...controlPlanesOf(expected)

@@ -1,5 +1,5 @@
 import type { KubernetesObject } from "../../components/cluster/kubernetes-api";
-import type { Check } from "./check";
+import type { Check, Expected, Problem } from "./check";
 import type { ClusterState, Workload } from "./cluster-state";
 
 const pendingLimitMinutes = 10;
@@ -13,36 +13,61 @@ const addOnNamespaces = [
   "tigera-operator",
 ];
 
-export function rollOuts({ daemonSets, deployments }: ClusterState): Check {
+/** What kubeadm makes, and no update makes anew. */
+const ofKubeadm: Readonly<Record<string, string>> = {
+  "DaemonSet kube-system/kube-proxy": "kube-proxy",
+  "Deployment kube-system/coredns": "coredns",
+};
+
+const madeByKubeadm = (addOn: string): string =>
+  "on a control plane, as root with KUBECONFIG=/etc/kubernetes/admin.conf: " +
+  "kubectl -n kube-system get configmap kubeadm-config --output jsonpath={.data.ClusterConfiguration} >cluster.yaml; " +
+  `kubeadm init phase addon ${addOn} --config cluster.yaml. Then pulumi up --refresh`;
+
+const missing = ({ addOns = [] }: Expected, there: readonly string[]): Problem[] =>
+  [...new Set([...Object.keys(ofKubeadm), ...addOns])]
+    .filter((one) => !there.includes(one))
+    .map((one) => {
+      const addOn = ofKubeadm[one];
+      const fix = addOn === undefined ? "pulumi up --refresh" : madeByKubeadm(addOn);
+      return { saw: `${one} is not there`, fix };
+    });
+
+const nameOf = (kind: string, { metadata: { namespace, name } }: Workload): string =>
+  `${kind} ${namespace}/${name}`;
+
+export function rollOuts(expected: Expected, { daemonSets, deployments }: ClusterState): Check {
   const ours = ({ metadata }: Workload) => addOnNamespaces.includes(metadata.namespace ?? "");
   const workloads = [
     ...daemonSets.filter(ours).map((one) => ({
-      ...{ one, kind: "daemonset", wanted: one.status?.desiredNumberScheduled },
+      ...{ one, kind: "DaemonSet", wanted: one.status?.desiredNumberScheduled },
       ready: one.status?.numberReady,
       updated: one.status?.updatedNumberScheduled,
     })),
     ...deployments.filter(ours).map((one) => ({
-      ...{ one, kind: "deployment", wanted: one.spec?.replicas ?? 1 },
+      ...{ one, kind: "Deployment", wanted: one.spec?.replicas ?? 1 },
       ready: one.status?.readyReplicas,
       updated: one.status?.updatedReplicas,
     })),
   ];
+  const there = workloads.map(({ kind, one }) => nameOf(kind, one));
+  const unready = workloads.flatMap(({ one, kind, wanted, ready = 0, updated = 0 }) => {
+    const { namespace, name } = one.metadata;
+    const what = nameOf(kind, one);
+    const fix = `kubectl -n ${namespace} describe ${kind.toLowerCase()} ${name}`;
+    if (!isObserved(one) || wanted === undefined) {
+      return [{ saw: `${what} has a change that no controller has seen`, fix }];
+    }
+    if (ready < wanted) return [{ saw: `${what} has ${ready} of ${wanted} pods ready`, fix }];
+    if (updated < wanted) {
+      return [{ saw: `${what} has ${updated} of ${wanted} pods up to date`, fix }];
+    }
+    return [];
+  });
   return {
     name: "add-ons",
     saw: `${workloads.length} DaemonSets and Deployments, all pods ready and up to date`,
-    problems: workloads.flatMap(({ one, kind, wanted, ready = 0, updated = 0 }) => {
-      const { namespace, name } = one.metadata;
-      const what = `${kind} ${namespace}/${name}`;
-      const fix = `kubectl -n ${namespace} describe ${kind} ${name}`;
-      if (!isObserved(one) || wanted === undefined) {
-        return [{ saw: `${what} has a change that no controller has seen`, fix }];
-      }
-      if (ready < wanted) return [{ saw: `${what} has ${ready} of ${wanted} pods ready`, fix }];
-      if (updated < wanted) {
-        return [{ saw: `${what} has ${updated} of ${wanted} pods up to date`, fix }];
-      }
-      return [];
-    }),
+    problems: [...missing(expected, there), ...unready],
   };
 }
 

@@ -51,7 +51,7 @@ export function diskZones({ machines }: Expected, { nodes, daemonSets }: Cluster
         label === undefined
           ? {
               saw: `its kubelet has not registered the disk driver, so that no disk is attached there`,
-              fix: `kubectl -n kube-system describe pod ${ofPod}; its containers' logs say why`,
+              fix: `kubectl -n kube-system get pods ${ofPod}; kubectl describe of that pod, and the logs of its containers, say why`,
             }
           : {
               saw: `the disk driver has registered there with the zone ${label || "(none)"}, expected ${zone}: disks of its zone cannot be used on it`,

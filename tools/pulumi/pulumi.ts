@@ -1,9 +1,8 @@
-import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { basename, delimiter, dirname, join } from "node:path";
 
 import type { Progress } from "../shared/progress";
-import { Interrupted } from "../shared/user-error";
+import { exitCodeOf } from "../shared/run";
 import { Events, type Outcome, Tail } from "./events";
 import { endMarked, entriesOf, markedProcesses, type ProcessIdentity } from "../shared/pids";
 
@@ -73,9 +72,7 @@ export interface Ended {
 const foreign = /^(PULUMI_|ARM_|AZURE_|KUBECONFIG$|(no_)?grpc_proxy$)/;
 
 /** What is loaded into all that the engine starts on Node.js. */
-const preloaded = ["end-with-engine.cjs", "typescript-option.cjs"].map(
-  (name) => `--require ${JSON.stringify(join(__dirname, name))}`,
-);
+const preload = `--require ${JSON.stringify(join(__dirname, "preload.cjs"))}`;
 
 /** The engine's own folder in a state folder. */
 export const pulumiHome = (state: string): string => join(state, "pulumi-home");
@@ -89,7 +86,7 @@ export function environmentOf(options: PulumiOptions): NodeJS.ProcessEnv {
     ...Object.fromEntries(kept),
     // The language host runs the `node` it finds first.
     PATH: [binaries, dirname(process.execPath), PATH].join(delimiter),
-    NODE_OPTIONS: [process.env.NODE_OPTIONS ?? "", ...preloaded].join(" "),
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} ${preload}`,
     // What else a folder's name may have, the engine takes as it is. Without a file beside each
     // checkpoint, which is not written whole: an engine killed meanwhile could not read its own
     // state any more ("failed to load checkpoint: EOF").
@@ -152,7 +149,7 @@ export async function operate(
 
 /** Runs a short command of the engine and captures what it prints. */
 export async function pulumi(args: readonly string[], options: PulumiOptions): Promise<Ended> {
-  const texts: Captured = { stdout: "", stderr: "" };
+  const texts = { stdout: "", stderr: "" };
   const words = [...args, "--non-interactive", "--color", "never"];
   const run = runOf(args, options);
   const code = await following(run, () => start(words, options, texts, run));
@@ -166,7 +163,7 @@ const runOf = ([command]: readonly string[], { state }: PulumiOptions): string =
 function start(
   args: readonly string[],
   options: PulumiOptions,
-  output: number | Captured,
+  output: number | { stdout: string; stderr: string },
   run: string,
 ): Promise<number> {
   const { binaries, program, state, signal } = options;
@@ -181,55 +178,10 @@ function start(
     // A preview keeps nothing, and the engine would still serialize the whole state after each resource.
     ...(args[0] === "preview" && { PULUMI_SKIP_CHECKPOINTS: "true" }),
   };
-  return runEngine(join(binaries, "pulumi"), args, { cwd: program, env, output, signal }).finally(
-    () => rmSync(temporary, { recursive: true, force: true }),
+  const command = [join(binaries, "pulumi"), ...args];
+  return exitCodeOf(command, { cwd: program, env, output, signal }).finally(() =>
+    rmSync(temporary, { recursive: true, force: true }),
   );
-}
-
-interface Captured {
-  stdout: string;
-  stderr: string;
-}
-
-interface EngineOptions {
-  readonly cwd: string;
-  readonly env: NodeJS.ProcessEnv;
-  /** An open file, or where its output is added to. */
-  readonly output: number | Captured;
-  readonly signal?: AbortSignal;
-}
-
-/** Runs an engine to its end, which is orderly when `signal` aborts; returns its exit code. */
-export function runEngine(
-  command: string,
-  args: readonly string[],
-  { cwd, env, output, signal }: EngineOptions,
-): Promise<number> {
-  if (signal?.aborted) return Promise.reject(new Interrupted());
-  return new Promise((resolve, reject) => {
-    const into = typeof output === "number" ? output : "pipe";
-    const child = spawn(command, args, {
-      cwd,
-      env,
-      stdio: ["ignore", into, into],
-      // Out of the terminal's group: the engine stops orderly on one Ctrl-C and at once on a
-      // second, so it must get exactly those that we pass on.
-      detached: true,
-    });
-    const stop = (): void => void child.kill("SIGINT");
-    signal?.addEventListener("abort", stop);
-    if (typeof output !== "number") {
-      for (const name of ["stdout", "stderr"] as const) {
-        child[name]?.setEncoding("utf8").on("data", (text: string) => (output[name] += text));
-      }
-    }
-    child.on("error", reject);
-    child.on("close", (code) => {
-      signal?.removeEventListener("abort", stop);
-      if (signal?.aborted) reject(new Interrupted());
-      else resolve(code ?? 1);
-    });
-  });
 }
 
 /** What is wrong with the engine's own file of a stack's state; undefined when nothing is. */

@@ -1,7 +1,7 @@
 import { onPath } from "../programs/engine";
-import { run } from "../shared/run";
+import { exitCodeOf, run } from "../shared/run";
 import { UserError } from "../shared/user-error";
-import { type Ended, runEngine } from "../pulumi/pulumi";
+import type { Ended } from "../pulumi/pulumi";
 
 /**
  * The user's own pulumi on this program, with the user's own backend, passphrase and Azure
@@ -25,8 +25,8 @@ export function ownPulumi(
   const env = { ...environment, PULUMI_ENABLE_STREAMING_JSON_PREVIEW: "false" };
   return async (args) => {
     const output = { stdout: "", stderr: "" };
-    const words = [...args, "--non-interactive", "--color", "never"];
-    const code = await runEngine(command, words, { cwd: program, env, output, signal });
+    const words = [command, ...args, "--non-interactive", "--color", "never"];
+    const code = await exitCodeOf(words, { cwd: program, env, output, signal });
     return { code, ...output };
   };
 }

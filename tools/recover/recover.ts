@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
@@ -314,7 +315,7 @@ class Recover {
   }
 
   private async import(state: Exported): Promise<void> {
-    const file = join(this.folder(), "import.json");
+    const file = join(this.folder(), `import-${randomUUID()}.json`);
     try {
       writeWhole(file, JSON.stringify(state));
       await this.must("stack", "import", ...this.named(), "--file", file);

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -24,6 +25,14 @@ export function writeWhole(path: string, text: string): void {
     rmSync(draft, { force: true });
     throw error;
   }
+}
+
+/** Writes what a user has named: a file, whole, also where a link leads to it; or a pipe or a device, which stays one. */
+export function writeInto(path: string, text: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) writeWhole(path, text);
+  else if (found.isFile()) writeWhole(realpathSync(path), text);
+  else writeFileSync(path, text);
 }
 
 /** Reads a file of a rehearsal that was written whole. */

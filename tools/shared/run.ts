@@ -55,3 +55,49 @@ export function run(command: readonly string[], options: RunOptions = {}): Promi
     });
   });
 }
+
+/** What a command has written so far. */
+interface Written {
+  stdout: string;
+  stderr: string;
+}
+
+interface OrderlyOptions {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** The user's own terminal, an open file, or where its output is added to. */
+  readonly output: "inherit" | number | Written;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs a command to its end, which is orderly when `signal` aborts; returns its exit code. */
+export function exitCodeOf(
+  [file = "", ...args]: readonly string[],
+  { cwd, env, output, signal }: OrderlyOptions,
+): Promise<number> {
+  if (signal?.aborted) return Promise.reject(new Interrupted());
+  return new Promise((resolve, reject) => {
+    const into = typeof output === "object" ? "pipe" : output;
+    const child = spawn(file, args, {
+      cwd,
+      env,
+      stdio: ["ignore", into, into],
+      // Out of the terminal's group: Pulumi's engine stops orderly on one Ctrl-C and at once on a
+      // second, so it must get exactly those that we pass on.
+      detached: true,
+    });
+    const stop = (): void => void child.kill("SIGINT");
+    signal?.addEventListener("abort", stop);
+    if (typeof output === "object") {
+      for (const name of ["stdout", "stderr"] as const) {
+        child[name]?.setEncoding("utf8").on("data", (text: string) => (output[name] += text));
+      }
+    }
+    child.on("error", reject);
+    child.on("close", (code) => {
+      signal?.removeEventListener("abort", stop);
+      if (signal?.aborted) reject(new Interrupted());
+      else resolve(code ?? 1);
+    });
+  });
+}

@@ -250,7 +250,7 @@ const imageThresholds = together(["image-gc-high-threshold", "image-gc-low-thres
  */
 export const mostPods = 253;
 
-const maxPods: Check = (value, { cni }) =>
+export const maxPods = (value: string, { cni }: Pick<Given, "cni">): string | undefined =>
   goNumber(value) >= 0 && (goNumber(value) <= mostPods || cni === "none")
     ? undefined
     : `0 to ${mostPods}, the addresses that a node's /24 of podCidr has for pods`;

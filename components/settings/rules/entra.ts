@@ -1,5 +1,5 @@
 import { isByProxy, issuerOf } from "../logins";
-import { type Problem, toRemove, toSet, wants } from "../problem";
+import { type Problem, findings, toRemove, toSet, wants } from "../problem";
 import { hasLogin } from "../proxy";
 import type { Entra, Settings } from "../settings";
 import { authorityProblem } from "./http-proxy";
@@ -85,7 +85,7 @@ export function entraProblems(settings: Settings): Problem[] {
   if (entra === undefined) return [];
   const isOther = entra.issuer !== "";
   const flags = Object.keys(kubeadm.apiServerExtraArgs).filter((flag) => flag.startsWith("oidc-"));
-  const problems: (Problem | false)[] = [
+  return findings(
     isOther &&
       entra.tenant !== "" && {
         key: "entra.issuer",
@@ -101,6 +101,5 @@ export function entraProblems(settings: Settings): Problem[] {
       fix: toRemove("entra"),
     },
     proxyProblem(entra, settings),
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }

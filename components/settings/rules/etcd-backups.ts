@@ -1,5 +1,5 @@
 import { parseContainer } from "../azure-ids";
-import { Problem, toRemove, wants } from "../problem";
+import { Problem, findings, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 import { exampleId, idOfOthersProblems } from "./ids-of-others";
 
@@ -19,7 +19,7 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
   const { etcdBackups, resourceManagerEndpoint, restoreFrom, servicePrincipal } = settings;
   const { container, every = "1h", endpoint } = etcdBackups ?? {};
   const minutes = minutesOf(every);
-  const problems: (Problem | false)[] = [
+  return findings(
     !(minutes >= 5 && minutes <= oneDay) &&
       wants(
         "etcdBackups.every",
@@ -69,7 +69,8 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         expected: "etcdBackups.container beside it, since nothing else is reached there",
         fix: toRemove("etcdBackups.endpoint"),
       },
-    !/^(|latest|\d{8}T\d{6}Z-\d+\.db)$/.test(restoreFrom) &&
+    container !== undefined &&
+      !/^(|latest|\d{8}T\d{6}Z-\d+\.db)$/.test(restoreFrom) &&
       wants(
         "restoreFrom",
         restoreFrom,
@@ -83,6 +84,5 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         expected: "etcdBackups.container beside it, where the snapshot is",
         fix: toRemove("restoreFrom"),
       },
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }

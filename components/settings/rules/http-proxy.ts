@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { Problem, toRemove, toSetSecret, wants } from "../problem";
+import { Problem, findings, toRemove, toSetSecret, wants } from "../problem";
 import { hasLogin } from "../proxy";
 import { HttpProxy, Settings } from "../settings";
 
@@ -11,7 +11,7 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
   if (httpProxy === undefined) return [];
   const { http, https, noProxy, ca } = httpProxy;
   const addresses = Object.entries({ http, https });
-  const problems: (Problem | false)[] = [
+  return findings(
     http === "" &&
       https === "" &&
       wants("httpProxy.https", undefined, "a proxy, beside what goes without it", better),
@@ -27,8 +27,7 @@ export function httpProxyProblems({ httpProxy }: Settings): Problem[] {
         ),
     ),
     ca !== "" && authorityProblem("httpProxy.ca", ca),
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }
 
 /** Whose password is in the stack's file for all to read. The password itself appears in no message. */
@@ -73,16 +72,27 @@ function addressProblem(key: string, value: string): Problem | false {
 
 const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
+/** Azure takes 64 KiB of custom data and 256 KiB of a bootstrap step, and most of each is scripts. */
+const maxAuthorityCharacters = 16_000;
+
 /** What is wrong with the certificates of CAs. Anything else, such as a key, has no business on machines. */
 export function authorityProblem(key: string, ca: string): Problem | false {
   const all = ca.match(certificate) ?? [];
   const isAll = all.length > 0 && ca.replace(certificate, "").trim() === "";
-  return (
-    !(isAll && all.every(isReadable)) && {
+  if (!isAll || !all.every(isReadable)) {
+    return {
       key,
       is: isAll ? "has a certificate that cannot be read" : `is ${ca.length} characters`,
       expected: "certificates as PEM, and nothing else",
       fix: toRemove(key),
+    };
+  }
+  return (
+    ca.length > maxAuthorityCharacters && {
+      key,
+      is: `is ${ca.length} characters`,
+      expected: `at most ${maxAuthorityCharacters}, the one CA that answers and no bundle, since Azure limits what a machine is sent`,
+      fix: `pulumi config set --path ${key} "$(cat ca.pem)"`,
     }
   );
 }

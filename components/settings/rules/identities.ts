@@ -1,5 +1,5 @@
 import { accountKey, hasIssuer, ownAccounts } from "../logins";
-import { Problem, toRemove, toSet, wants } from "../problem";
+import { Problem, findings, toRemove, toSet, wants } from "../problem";
 import type { Settings, WorkloadIdentity } from "../settings";
 import { entriesOf, goBoolean, pairOf } from "./argument-types";
 import { exampleId, identityIdProblems } from "./ids-of-others";
@@ -64,7 +64,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
     const own = !machineIdentity && isSame(settings, one) ? ownAccounts(settings).length : 0;
     const before = own + all.slice(0, index).filter((other) => isSame(other, one)).length;
     const name = azureName(clusterName, one);
-    const found: (Problem | false)[] = [
+    return findings(
       !label.test(namespace) &&
         wants(`${key}.namespace`, namespace, "the name of a namespace", "default"),
       !subdomain.test(serviceAccount) &&
@@ -126,8 +126,7 @@ export function workloadIdentityProblems(settings: Settings): Problem[] {
           fix: toRemove(`${key}.roles[${at}]`),
         },
       ]),
-    ];
-    return found.filter((problem) => problem !== false);
+    );
   }
 }
 
@@ -167,7 +166,7 @@ export function machineIdentityProblems(settings: Settings): Problem[] {
   const { machineIdentity, servicePrincipal, workloadIdentities } = settings;
   if (machineIdentity) return [];
   const own = ownAccounts(settings).map(accountKey);
-  const problems: (Problem | false)[] = [
+  return findings(
     servicePrincipal !== undefined && {
       key: "machineIdentity",
       is: "is false beside servicePrincipalClientId",
@@ -185,8 +184,7 @@ export function machineIdentityProblems(settings: Settings): Problem[] {
           fix: toRemove(`workloadIdentities[${index}]`),
         },
     ),
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }
 
 /** What is wrong where a control plane is to have machines restarted, and has no identity by which it could. */

@@ -4,7 +4,7 @@ import {
   parseIdentity,
   parseSubnet,
 } from "../azure-ids";
-import { found, Problem, toRemove, wants } from "../problem";
+import { found, Problem, findings, toRemove, wants } from "../problem";
 import type { Settings } from "../settings";
 
 interface Given {
@@ -79,7 +79,7 @@ const exampleIdentity = exampleId(
 export function existingIdentityProblems(settings: Settings): Problem[] {
   const { identityId, servicePrincipal } = settings;
   if (identityId === "") return [];
-  const problems: (Problem | false)[] = [
+  return findings(
     ...identityIdProblems(settings, "identityId", identityId, exampleIdentity),
     servicePrincipal !== undefined && {
       key: "identityId",
@@ -88,8 +88,7 @@ export function existingIdentityProblems(settings: Settings): Problem[] {
         "one of the two, since the cloud provider and the disk driver log in as one of them",
       fix: toRemove("identityId"),
     },
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }
 
 /** What is wrong with the id of a gallery image version. */
@@ -119,17 +118,13 @@ export function nodeSubnetProblems(settings: Settings): Problem[] {
     one?.toLowerCase() === other?.toLowerCase();
   const first = parseSubnet(nodeSubnets[0] ?? "")?.networkId;
   const isOther = ![0, 1, zones.length].includes(nodeSubnets.length);
-  return [
-    ...(isOther
-      ? [
-          {
-            key: "nodeSubnets",
-            is: `has ${nodeSubnets.length} entries`,
-            expected: `one subnet for all zones, or one for each of the ${zones.length} in zones, in the same order`,
-            fix: toRemove(`nodeSubnets[${nodeSubnets.length - 1}]`),
-          },
-        ]
-      : []),
+  return findings(
+    isOther && {
+      key: "nodeSubnets",
+      is: `has ${nodeSubnets.length} entries`,
+      expected: `one subnet for all zones, or one for each of the ${zones.length} in zones, in the same order`,
+      fix: toRemove(`nodeSubnets[${nodeSubnets.length - 1}]`),
+    },
     ...nodeSubnets.flatMap((id, index) => {
       const key = `nodeSubnets[${index}]`;
       const place = parseSubnet(id);
@@ -150,5 +145,5 @@ export function nodeSubnetProblems(settings: Settings): Problem[] {
         fix: toRemove(key),
       };
     }),
-  ];
+  );
 }

@@ -163,8 +163,8 @@ function problemsIn(key: string, given: unknown, known: Fields): Problem[] {
       const expected = `it left out: ${owner}`;
       return [{ key: at, is: "is not yours to set", expected, fix: toRemove(at) }];
     }
-    const field = known[name];
-    if (field === undefined) return unknownNames(key, [name], Object.keys(known));
+    if (!Object.hasOwn(known, name)) return unknownNames(key, [name], Object.keys(known));
+    const field = known[name]!;
     if (!isKind(field)) return problemsIn(at, value, field);
     if (field.holds(value)) return [];
     return [{ key: at, is: found(value), expected: field.expected, fix: toRemove(at) }];

@@ -16,7 +16,7 @@ import {
 import { isRecord } from "../read";
 import type { Component, Settings } from "../settings";
 import { wrongType } from "./argument-types";
-import { wrongValue } from "./argument-values";
+import { maxPods, wrongValue } from "./argument-values";
 import { knownArguments, ownedArguments, programs, replacementOf } from "./known-arguments";
 import { lacking } from "./needed-values";
 
@@ -139,7 +139,34 @@ function etcdPatchProblems(at: string, contents: readonly unknown[], version: st
   });
 }
 
-function patchProblems(file: string, text: string, version: string): Problem[] {
+/** What a patch gives a kubelet for maxPods. */
+const maxPodsIn = (content: unknown): unknown[] =>
+  recordsIn(content).map((one) => (one["path"] === "/maxPods" ? one["value"] : one["maxPods"]));
+
+const kubeletPatchProblems = (
+  at: string,
+  contents: readonly unknown[],
+  settings: ArgumentSettings,
+): Problem[] =>
+  contents.flatMap(maxPodsIn).flatMap((value) => {
+    const expected = maxPods(String(value ?? 0), settings);
+    return expected === undefined
+      ? []
+      : [{ key: at, is: `sets maxPods to ${JSON.stringify(value)}`, expected, fix: toRemove(at) }];
+  });
+
+/** The documents of a text; none where it is no YAML, or one has an alias without an anchor, which is no error of parsing. */
+function documentsIn(text: string): unknown[] {
+  const documents = parseAllDocuments(text);
+  if (documents.some(({ errors }) => errors.length > 0)) return [];
+  try {
+    return documents.map((document) => document.toJS() as unknown);
+  } catch {
+    return [];
+  }
+}
+
+function patchProblems(file: string, text: string, settings: ArgumentSettings): Problem[] {
   const at = entry("kubeadm.patches", file);
   if (!patchName.test(file)) {
     return [
@@ -154,20 +181,39 @@ function patchProblems(file: string, text: string, version: string): Problem[] {
       },
     ];
   }
-  const documents = parseAllDocuments(text);
-  const contents = documents.map((document) => document.toJS() as unknown);
+  const contents = documentsIn(text);
   const isList = file.includes("+json.");
   const isValid =
-    documents.every(({ errors }) => errors.length === 0) &&
     contents.length > 0 &&
     contents.every((content) => (isList ? Array.isArray(content) : isRecord(content)));
-  if (isValid) return file.startsWith("etcd") ? etcdPatchProblems(at, contents, version) : [];
+  if (isValid) {
+    if (file.startsWith("etcd")) return etcdPatchProblems(at, contents, settings.kubernetesVersion);
+    return file.startsWith("kubelet") ? kubeletPatchProblems(at, contents, settings) : [];
+  }
   return [
     {
       key: at,
       is: found(text),
       expected: isList ? "a list of JSON patch operations" : "an object in YAML or JSON",
       fix: toSet(at, isList ? "[]" : "{}"),
+    },
+  ];
+}
+
+/** Azure takes 256 KiB of a bootstrap step in base64, of which the script, CAs and registries have most. */
+const maxPatchCharacters = 32_000;
+
+function patchSizeProblems(patches: Settings["kubeadm"]["patches"]): Problem[] {
+  const sizes = Object.entries(patches).map(([file, { length }]) => ({ file, length }));
+  const all = sizes.reduce((sum, { length }) => sum + length, 0);
+  const [largest] = sizes.sort((a, b) => b.length - a.length);
+  if (largest === undefined || all <= maxPatchCharacters) return [];
+  return [
+    {
+      key: "kubeadm.patches",
+      is: `is ${all} characters in all, ${largest.length} of them in ${largest.file}`,
+      expected: `at most ${maxPatchCharacters}, since Azure limits what a machine is sent`,
+      fix: toRemove(entry("kubeadm.patches", largest.file)),
     },
   ];
 }
@@ -209,6 +255,7 @@ export const kubeadmProblems = (settings: ArgumentSettings): Problem[] => [
       wants(`kubeadm.timeouts.${name}`, text, "a duration such as 10m0s or 90s", "10m0s"),
     ),
   ...Object.entries(settings.kubeadm.patches).flatMap(([file, text]) =>
-    patchProblems(file, text, settings.kubernetesVersion),
+    patchProblems(file, text, settings),
   ),
+  ...patchSizeProblems(settings.kubeadm.patches),
 ];

@@ -1,5 +1,5 @@
 import { hasIssuer } from "../logins";
-import { entry, found, Problem, toRemove, wants } from "../problem";
+import { entry, found, Problem, findings, toRemove, wants } from "../problem";
 import { Settings } from "../settings";
 import { parseRange } from "./ranges";
 
@@ -28,14 +28,19 @@ const zonelessRegions: Readonly<Record<string, string>> = {
   westus: "westus2",
 };
 
-/** Azure refuses the first group, and Ubuntu has the second already. */
+/**
+ * Azure refuses the first. The second are Ubuntu's users and groups, by base-passwd and by what its image for Azure has:
+ * an account gets a group of its name, and useradd makes no account where that group is there.
+ */
 const takenUserNames = new Set(
   (
     "1 123 a actuser adm admin admin1 admin2 administrator aspnet backup console david guest " +
     "john owner root server sql support support_388945a0 sys test test1 test2 test3 user user1 user2 " +
     "user3 user4 user5 " +
-    "_apt bin daemon games irc list lp mail man messagebus news nobody proxy sshd sync syslog " +
-    "uucp www-data"
+    "_apt audio bin cdrom daemon dialout dip disk fax floppy games irc kmem list lp mail man news nobody nogroup " +
+    "operator plugdev proxy sasl shadow src staff sudo sync tape tty users utmp uucp video voice www-data " +
+    "_chrony _ssh crontab dhcpcd fwupd-refresh input kvm landscape lxd messagebus netdev polkitd pollinate rdma render " +
+    "sgx sshd syslog systemd-journal systemd-network systemd-resolve systemd-timesync tcpdump tss uuidd"
   ).split(" "),
 );
 
@@ -65,8 +70,8 @@ function locationProblems({ location }: Settings): Problem[] {
     const better = /^[a-z]/.test(plain) ? plain : "westeurope";
     return [wants("location", location, "the short name of an Azure region", better)];
   }
-  const neighbour = zonelessRegions[location];
-  if (neighbour === undefined) return [];
+  if (!Object.hasOwn(zonelessRegions, location)) return [];
+  const neighbour = zonelessRegions[location]!;
   return [wants("location", location, "a region with availability zones", neighbour)];
 }
 
@@ -197,7 +202,7 @@ export function tagProblems(settings: Settings): Problem[] {
       expected: `at most ${room}, since Azure takes ${mostTagsOfZone} of one; or apiName, with which this program makes none`,
       fix: toRemove(entry("tags", ofZone.at(-1)!)),
     };
-  return [...ofEach, tooMany, tooManyOfZone].filter((one) => one !== false);
+  return findings(...ofEach, tooMany, tooManyOfZone);
 }
 
 /**

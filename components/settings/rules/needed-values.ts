@@ -1,5 +1,5 @@
 import type { Component } from "../settings";
-import { entriesOf, goBoolean, goNumber, pairOf } from "./argument-types";
+import { entriesOf, goBoolean, goNumber, pairOf, portRange } from "./argument-types";
 
 /** Why the program cannot do with a value: what was expected, or undefined. */
 type Need = (value: string) => string | undefined;
@@ -58,6 +58,17 @@ function withoutApis(value: string): string | undefined {
   return lost.length === 0
     ? undefined
     : `it without ${lost.join(", ")}, since the cluster's own parts and add-ons use the stable APIs`;
+}
+
+/** Where every machine, or every control plane, is reached: kube-proxy would send such a port's packets to a Service. */
+const ownPorts = [22, 2379, 2380, 2381, 6443, 10_250, 10_256, 10_257, 10_259];
+
+function withoutOwnPorts(value: string): string | undefined {
+  const [first, last] = portRange(value) ?? [0, 0];
+  const lost = ownPorts.filter((port) => first <= port && port <= last);
+  return lost.length === 0
+    ? undefined
+    : `a range without ${lost.join(", ")}, where the machines themselves are reached: a Service of such a port would take its place`;
 }
 
 /** Nodes get these from the cloud provider, or from the kubelet by what it finds. */
@@ -172,6 +183,7 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
         : undefined,
     "etcd-prefix": leftOut("all that a living cluster has stored would be out of sight"),
     "runtime-config": withoutApis,
+    "service-node-port-range": withoutOwnPorts,
     "service-account-signing-endpoint": leftOut(
       "kubeadm sets service-account-signing-key-file, and an API server does not start with both",
     ),

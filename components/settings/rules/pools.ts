@@ -1,4 +1,4 @@
-import { entry, found, Problem, toRemove, toSet, wants } from "../problem";
+import { entry, found, Problem, findings, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
 import { controlPlaneMark, spotMark } from "../topology";
 import { mostPods } from "./argument-values";
@@ -38,64 +38,47 @@ function keyAndValue(at: string, key: string, value: string, remove: string): Pr
     expected,
     fix: toRemove(remove),
   });
-  return [
-    ...(isQualified(key)
-      ? []
-      : [
-          problem(
-            `has the key ${JSON.stringify(key)}`,
-            "letters, digits, - _ and . (63 at most), perhaps with a domain and a slash before",
-          ),
-        ]),
-    ...(isKept(key)
-      ? [
-          problem(
-            `has the key ${key}`,
-            "a domain of your own, since Kubernetes keeps kubernetes.io and k8s.io " +
-              "(but node-role.kubernetes.io)",
-          ),
-        ]
-      : []),
-    ...(controlPlaneMarks.includes(key)
-      ? [
-          problem(
-            `has the key ${key}`,
-            "another role, since control planes are known by this one: upgrades would ask for an etcd member " +
-              "there, and the controllers of Azure's cloud provider would run there, without its identity",
-          ),
-        ]
-      : []),
-    ...(labelValue.test(value)
-      ? []
-      : [
-          problem(
-            `has the value ${JSON.stringify(value)}`,
-            "63 letters, digits, - _ and . at most, with a letter or digit at both ends",
-          ),
-        ]),
-  ];
+  return findings(
+    !isQualified(key) &&
+      problem(
+        `has the key ${JSON.stringify(key)}`,
+        "letters, digits, - _ and . (63 at most), perhaps with a domain and a slash before",
+      ),
+    isKept(key) &&
+      problem(
+        `has the key ${key}`,
+        "a domain of your own, since Kubernetes keeps kubernetes.io and k8s.io " +
+          "(but node-role.kubernetes.io)",
+      ),
+    controlPlaneMarks.includes(key) &&
+      problem(
+        `has the key ${key}`,
+        "another role, since control planes are known by this one: upgrades would ask for an etcd member " +
+          "there, and the controllers of Azure's cloud provider would run there, without its identity",
+      ),
+    !labelValue.test(value) &&
+      problem(
+        `has the value ${JSON.stringify(value)}`,
+        "63 letters, digits, - _ and . at most, with a letter or digit at both ends",
+      ),
+  );
 }
 
 function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
   return taints.flatMap(({ key, value, effect }, index) => {
     const place = `${at}.taints[${index}]`;
     const twice = taints.findIndex((other) => other.key === key && other.effect === effect) < index;
-    return [
+    return findings(
       ...keyAndValue(place, key, value ?? "", place),
-      ...(effects.includes(effect)
-        ? []
-        : [wants(`${place}.effect`, effect, `one of ${effects.join(", ")}`, "NoSchedule")]),
-      ...(twice
-        ? [
-            {
-              key: place,
-              is: `repeats ${key} with ${effect}`,
-              expected: "each key once per effect, as the kubelet registers them",
-              fix: toRemove(place),
-            },
-          ]
-        : []),
-    ];
+      !effects.includes(effect) &&
+        wants(`${place}.effect`, effect, `one of ${effects.join(", ")}`, "NoSchedule"),
+      twice && {
+        key: place,
+        is: `repeats ${key} with ${effect}`,
+        expected: "each key once per effect, as the kubelet registers them",
+        fix: toRemove(place),
+      },
+    );
   });
 }
 
@@ -127,14 +110,12 @@ function maxPodsProblems(
 
 function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Problem[] {
   const { least, most, why } = osDiskSizes;
-  return [
-    ...(osDiskSkus.includes(osDiskSku)
-      ? []
-      : [wants(`${at}.osDiskSku`, osDiskSku, `one of ${osDiskSkus.join(", ")}`, osDiskSkus[0]!)]),
-    ...(Number.isInteger(osDiskSizeGb) && osDiskSizeGb >= least && osDiskSizeGb <= most
-      ? []
-      : [wants(`${at}.osDiskSizeGb`, osDiskSizeGb, `${least} to ${most}, ${why}`, 64)]),
-  ];
+  return findings(
+    !osDiskSkus.includes(osDiskSku) &&
+      wants(`${at}.osDiskSku`, osDiskSku, `one of ${osDiskSkus.join(", ")}`, osDiskSkus[0]!),
+    !(Number.isInteger(osDiskSizeGb) && osDiskSizeGb >= least && osDiskSizeGb <= most) &&
+      wants(`${at}.osDiskSizeGb`, osDiskSizeGb, `${least} to ${most}, ${why}`, 64),
+  );
 }
 
 function ephemeralProblems(
@@ -148,7 +129,7 @@ function ephemeralProblems(
     const expected = `one of ${localDisks.join(", ")}, by what the size has; without it the disk is in Azure's storage`;
     return [{ key, is: found(ephemeralOsDisk), expected, fix: toRemove(key) }];
   }
-  return [
+  return findings(
     spot?.evictionPolicy === "Deallocate" && {
       key,
       is: "is set beside spot.evictionPolicy Deallocate",
@@ -163,7 +144,7 @@ function ephemeralProblems(
           "encryptionAtHost too, without which Azure encrypts no disk of a host by a key of yours",
         fix: toSet("encryptionAtHost", "true"),
       },
-  ].filter((one) => one !== false);
+  );
 }
 
 const evictionPolicies = ["Delete", "Deallocate"];
@@ -177,34 +158,26 @@ function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem
     expected: "a key of your own, since machines of a spot pool have this one by themselves",
     fix: toRemove(key),
   });
-  return [
-    ...(evictionPolicies.includes(evictionPolicy)
-      ? []
-      : [
-          wants(
-            `${at}.spot.evictionPolicy`,
-            evictionPolicy,
-            "Delete or Deallocate, which is what Azure does with a machine that it takes back",
-            "Delete",
-          ),
-        ]),
-    ...(maxPrice === undefined || (maxPrice > 0 && /^\d+(\.\d{1,5})?$/.test(String(maxPrice)))
-      ? []
-      : [
-          {
-            key: `${at}.spot.maxPrice`,
-            is: found(maxPrice),
-            expected:
-              "US dollars an hour, above 0 and with five decimals at most; without it machines cost " +
-              "what a regular one does at most, and none is taken back for its price",
-            fix: toRemove(`${at}.spot.maxPrice`),
-          },
-        ]),
-    ...(labels[spotMark] === undefined ? [] : [hasMark(entry(`${at}.labels`, spotMark))]),
-    ...taints.flatMap(({ key }, index) =>
-      key === spotMark ? [hasMark(`${at}.taints[${index}]`)] : [],
-    ),
-  ];
+  return findings(
+    !evictionPolicies.includes(evictionPolicy) &&
+      wants(
+        `${at}.spot.evictionPolicy`,
+        evictionPolicy,
+        "Delete or Deallocate, which is what Azure does with a machine that it takes back",
+        "Delete",
+      ),
+    maxPrice !== undefined &&
+      !(maxPrice > 0 && /^\d+(\.\d{1,5})?$/.test(String(maxPrice))) && {
+        key: `${at}.spot.maxPrice`,
+        is: found(maxPrice),
+        expected:
+          "US dollars an hour, above 0 and with five decimals at most; without it machines cost " +
+          "what a regular one does at most, and none is taken back for its price",
+        fix: toRemove(`${at}.spot.maxPrice`),
+      },
+    labels[spotMark] !== undefined && hasMark(entry(`${at}.labels`, spotMark)),
+    ...taints.map(({ key }, index) => key === spotMark && hasMark(`${at}.taints[${index}]`)),
+  );
 }
 
 /** What is wrong with the stack's own disk is said once, of that. */
@@ -222,42 +195,30 @@ export function poolProblems(settings: Settings): Problem[] {
       wants(`${at}.name`, pool.name, expected, `pool-${index + 1}`);
     const known = new Set(pool.zones.filter((zone) => zones.includes(zone)));
     const sameZones = String(pool.zones) === String(zones);
-    return [
-      ...(/^[a-z]([a-z0-9-]{0,14}[a-z0-9])?$/.test(pool.name)
-        ? []
-        : [
-            rename(
-              "up to 16 lower-case letters, digits and -, since machines and nodes " +
-                "are named after it",
-            ),
-          ]),
-      ...(pool.name === "cp" ? [rename("another name than cp, which control planes have")] : []),
-      ...(workerPools.findIndex(({ name }) => name === pool.name) < index
-        ? [rename("a name of its own")]
-        : []),
-      ...(Number.isInteger(pool.count) && pool.count >= 0
-        ? []
-        : [wants(`${at}.count`, pool.count, "a whole number of machines, 0 or more", 2)]),
-      ...(Number.isInteger(pool.maxUnavailable) && pool.maxUnavailable >= 1
-        ? []
-        : [
-            wants(
-              `${at}.maxUnavailable`,
-              pool.maxUnavailable,
-              "how many of the pool's machines may change at a time, 1 or more",
-              1,
-            ),
-          ]),
-      ...(sameZones || (known.size > 0 && known.size === pool.zones.length)
-        ? []
-        : [
-            {
-              key: `${at}.zones`,
-              is: found(pool.zones),
-              expected: `some of this cluster's zones ${zones.join(", ")}, none twice`,
-              fix: toRemove(`${at}.zones`),
-            },
-          ]),
+    return findings(
+      !/^[a-z]([a-z0-9-]{0,14}[a-z0-9])?$/.test(pool.name) &&
+        rename(
+          "up to 16 lower-case letters, digits and -, since machines and nodes are named after it",
+        ),
+      pool.name === "cp" && rename("another name than cp, which control planes have"),
+      workerPools.findIndex(({ name }) => name === pool.name) < index &&
+        rename("a name of its own"),
+      !(Number.isInteger(pool.count) && pool.count >= 0) &&
+        wants(`${at}.count`, pool.count, "a whole number of machines, 0 or more", 2),
+      !(Number.isInteger(pool.maxUnavailable) && pool.maxUnavailable >= 1) &&
+        wants(
+          `${at}.maxUnavailable`,
+          pool.maxUnavailable,
+          "how many of the pool's machines may change at a time, 1 or more",
+          1,
+        ),
+      !sameZones &&
+        !(known.size > 0 && known.size === pool.zones.length) && {
+          key: `${at}.zones`,
+          is: found(pool.zones),
+          expected: `some of this cluster's zones ${zones.join(", ")}, none twice`,
+          fix: toRemove(`${at}.zones`),
+        },
       ...Object.entries(pool.labels).flatMap(([key, value]) =>
         keyAndValue(`${at}.labels`, key, value, entry(`${at}.labels`, key)),
       ),
@@ -266,6 +227,6 @@ export function poolProblems(settings: Settings): Problem[] {
       ...maxPodsProblems(`${at}.maxPods`, pool.maxPods, settings),
       ...spotProblems(at, pool),
       ...ephemeralProblems(at, pool, settings),
-    ];
+    );
   });
 }

@@ -70,11 +70,14 @@ const sizes = (settings: Settings): Record<RangeKey, Size> => ({
 
 const candidates: Record<RangeKey, readonly string[]> = {
   networkCidr: ["172.16.0.0/16", "10.240.0.0/16", "192.168.0.0/16"],
-  podCidr: ["10.244.0.0/16", "192.168.0.0/16", "100.64.0.0/10", "10.128.0.0/9"],
+  podCidr: [
+    ...["10.244.0.0/16", "192.168.0.0/16", "100.64.0.0/10", "10.128.0.0/9"],
+    ...["10.0.0.0/9", "172.16.0.0/12"],
+  ],
   serviceCidr: ["10.96.0.0/12", "192.168.0.0/16", "100.64.0.0/16"],
 };
 
-/** A range that is valid and free, whatever the others are. */
+/** A range that is valid and free, whatever the others are; its place where this program knows none. */
 function better(settings: Settings, key: RangeKey): string {
   const taken = (["networkCidr", "podCidr", "serviceCidr"] as const)
     .filter((other) => other !== key && parseRange(settings[other]) !== undefined)
@@ -84,7 +87,7 @@ function better(settings: Settings, key: RangeKey): string {
       new Address4(range).subnetMask <= sizes(settings)[key].narrowest &&
       !taken.some((other) => overlap(range, other)),
   );
-  return free[0] ?? candidates[key][0]!;
+  return free[0] ?? "RANGE";
 }
 
 function clusterRange(settings: Settings, key: RangeKey): Problem[] {
@@ -172,9 +175,13 @@ const keysOf = ({ nodeSubnets }: Settings): RangeKey[] => [
 
 /** What is wrong with the cluster's own ranges. */
 export function rangeProblems(settings: Settings): Problem[] {
-  const cluster = keysOf(settings).flatMap((key) => clusterRange(settings, key));
-  if (cluster.length > 0) return cluster;
-  return [...disjoint(settings), ...(settings.nodeSubnets.length === 0 ? poolsFit(settings) : [])];
+  const hasNetwork =
+    settings.nodeSubnets.length === 0 && clusterRange(settings, "networkCidr").length === 0;
+  const pools = hasNetwork ? poolsFit(settings) : [];
+  // How many machines are to be in pools that do not fit is not known, nor how wide podCidr has to be.
+  const counted = pools.length > 0 ? { ...settings, workerPools: [] } : settings;
+  const single = keysOf(settings).flatMap((key) => clusterRange(counted, key));
+  return [...(single.length > 0 ? single : disjoint(counted)), ...pools];
 }
 
 /** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */

@@ -1,5 +1,5 @@
 import { parseRegistry } from "../azure-ids";
-import { entry, Problem, toRemove, toSet, toSetSecret, wants } from "../problem";
+import { entry, Problem, findings, toRemove, toSet, toSetSecret, wants } from "../problem";
 import type { Settings } from "../settings";
 import { exampleId, identityIdProblems, idOfOthersProblems } from "./ids-of-others";
 
@@ -72,7 +72,7 @@ function problemsOf(settings: Settings, id: string, index: number): Problem[] {
 function identityProblems(settings: Settings): Problem[] {
   const { registries, kubeletIdentityId, identityId } = settings;
   const key = "kubeletIdentityId";
-  const problems: (Problem | false)[] = [
+  return findings(
     ...identityIdProblems(settings, key, kubeletIdentityId, exampleIdentity),
     kubeletIdentityId.toLowerCase() === identityId.toLowerCase() &&
       wants(
@@ -87,25 +87,37 @@ function identityProblems(settings: Settings): Problem[] {
       expected: "the registries that kubelets log in to by it",
       fix: toRemove(key),
     },
-  ];
-  return problems.filter((problem) => problem !== false);
+  );
 }
 
 const setting = "registryCredentials";
 
 const host = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(\/[a-z0-9._/-]*[a-z0-9])?$/;
 
+/** A kubelet looks for docker.io/team/app by that name, and then for index.docker.io alone. */
+export const lookedUpAs = (host: string): string =>
+  host === "docker.io" ? "index.docker.io" : host.replace(/^index\.docker\.io\//, "docker.io/");
+
 /** What is wrong with the credentials of registries. No password appears in a message. */
 export function registryCredentialProblems(settings: Settings): Problem[] {
-  return Object.entries(settings.registryCredentials).flatMap(([server, login]): Problem[] => {
+  const all = Object.entries(settings.registryCredentials);
+  return all.flatMap(([server, login], index): Problem[] => {
     const key = entry(setting, server);
+    const before = all.slice(0, index).map(([other]) => other);
+    const same = before.find((other) => lookedUpAs(other) === lookedUpAs(server));
     const empty = (["username", "password"] as const).find((name) => login[name] === "");
-    const problems: (Problem | false)[] = [
+    return findings(
       !host.test(server) && {
         key,
         is: "is no registry's name",
         expected:
           "a host in lower case, with its port and a path where it has them, and without https://, as images begin with it, such as ghcr.io",
+        fix: toRemove(key),
+      },
+      same !== undefined && {
+        key,
+        is: `is ${same} again`,
+        expected: "each registry once, since kubelets have one login for both names",
         fix: toRemove(key),
       },
       hasIdentity(settings, server) && {
@@ -129,8 +141,7 @@ export function registryCredentialProblems(settings: Settings): Problem[] {
         expected: "a user and a password or token that may pull",
         fix: toRemove(key),
       },
-    ];
-    return problems.filter((problem) => problem !== false);
+    );
   });
 }
 

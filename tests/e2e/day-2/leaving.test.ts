@@ -200,6 +200,20 @@ describe("a machine that leaves", () => {
     expect(await nodes()).toContain("workers-2");
   });
 
+  it("is as before when a replacement that the budget held is taken back", async () => {
+    const [pool] = workers(2, "Standard_B2ms").workerPools;
+    await cloud.stack.configure({ ...small, workerPools: [{ ...pool, osDiskSizeGb: 100 }] });
+    const message = refused(await cloud.stack.up("--skip-preview"));
+
+    await cloud.stack.configure({ ...small, workerPools: [pool] });
+
+    expect(message).toMatch(/could not be drained within 1 minutes/);
+    // Of what it is given by the API alone, something may be made anew.
+    expect(await events(async () => succeeded(await cloud.stack.up("--skip-preview")))).toEqual([]);
+    unchanged(await cloud.stack.up("--skip-preview"));
+    await cloud.stack.configure({ ...small, ...workers(1, "Standard_B2ms") });
+  });
+
   it("is not waited for when it is dead, whatever the budget says", async () => {
     const machines = "/providers/Microsoft.Compute/virtualMachines";
     await cloud.inGroup("DELETE", `${machines}/zoned-dev-workers-2`);

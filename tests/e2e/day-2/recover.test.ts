@@ -11,10 +11,10 @@ import {
   attachedEnvironment,
   type Attachment,
   endpointOf,
+  runningDaemon,
 } from "../../../tools/local-azure/daemon/attachment";
 import { endDaemon, ensureDaemon } from "../../../tools/local-azure/daemon/daemon-client";
-import { runningDaemon } from "../../../tools/local-azure/daemon/daemon-record";
-import { passphraseOf } from "../../../tools/local-azure/rehearsal/passphrase";
+import { passphraseOf } from "../../../tools/local-azure/rehearsal/settings";
 import { Rehearsal, type Run } from "../../../tools/local-azure/rehearsal/rehearsal";
 import { takeFolder } from "../../../tools/local-azure/rehearsal/state-folder";
 import { checkout, loadTypeScript } from "../../../tools/shared/checkout";

@@ -177,6 +177,22 @@ describe("a cluster of which machines are off", () => {
     expect(await ready()).toEqual(["cp-1", "workers-1"]);
   });
 
+  it("has tags changed beside one that is off, whose step gets them once it runs", async () => {
+    await cloud.stack.configure({ ...changed, tags: { team: "platform" } });
+
+    const tagged = await written(async () => asPlanned(await cloud.stack.up()));
+
+    expect(tagged).toEqual(expect.arrayContaining(["PUT workers-2", "PUT workers-1/bootstrap"]));
+    expect(tagged).not.toContain("PUT workers-2/bootstrap");
+    await power("start", "workers-2");
+    expect(await written(async () => asPlanned(await cloud.stack.up()))).toEqual([
+      "PUT workers-2/bootstrap",
+    ]);
+    await cloud.stack.configure(changed);
+    asPlanned(await cloud.stack.up("--skip-preview"));
+    await power("deallocate", "workers-2");
+  });
+
   it("refuses what would run a step on one that is off, and says how to start it", async () => {
     const kubeadm = { ...changed.kubeadm, kubeletExtraArgs: { "max-pods": "100" } };
     await cloud.stack.configure({ ...changed, kubeadm });

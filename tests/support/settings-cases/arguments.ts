@@ -25,7 +25,7 @@ export const argumentCases: Readonly<Record<Component, ArgumentCases>> = {
         "30000+100",
         " 20000-22767 ",
         "31000",
-        "0-1000",
+        "0-21",
       ),
       ...each("feature-gates", "AllAlpha=false", "kube:AllBeta=true", " AllAlpha = f ,"),
       ...each("enable-admission-plugins", "AlwaysPullImages", "AlwaysPullImages,NodeRestriction"),

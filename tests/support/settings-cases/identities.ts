@@ -13,36 +13,35 @@ const many = (count: number) =>
     identityId,
   }));
 
+/** One that is called by a name of so many characters in Azure, where the cluster's and the namespace's precede it. */
+const named = (length: number) => ({
+  clusterName: "zoned-test",
+  workloadIdentities: [
+    { ...app, serviceAccount: "a".repeat(length - "zoned-test_shop_".length), roles },
+  ],
+});
+
 export const workloadIdentityCases: Cases = {
   refused: [
-    ["one map in place of a list", { workloadIdentities: app }, "expected a list of namespace"],
+    [{ workloadIdentities: app }, "expected a list of namespace"],
     [
-      "a namespace that is none",
       { workloadIdentities: [{ ...app, namespace: "Shop", roles }] },
       'workloadIdentities[0].namespace is "Shop", expected the name of a namespace',
     ],
     [
-      "a service account without a name",
       { workloadIdentities: [{ namespace: "shop", roles }] },
       "workloadIdentities[0].serviceAccount is not set",
     ],
+    [{ workloadIdentities: [app] }, "workloadIdentities[0] has neither identityId nor roles"],
     [
-      "a service account that nobody logs in as",
-      { workloadIdentities: [app] },
-      "workloadIdentities[0] has neither identityId nor roles",
-    ],
-    [
-      "roles for an identity of others",
       { workloadIdentities: [{ ...app, identityId, roles }] },
       "workloadIdentities[0].roles is set beside identityId",
     ],
     [
-      "an identity by its client id",
       { workloadIdentities: [{ ...app, identityId: role }] },
       "expected Azure's id of a user-assigned identity",
     ],
     [
-      "an identity that goes with the cluster",
       {
         clusterName: "mine",
         workloadIdentities: [
@@ -52,17 +51,14 @@ export const workloadIdentityCases: Cases = {
       "in another resource group than mine",
     ],
     [
-      "a role by its name",
       { workloadIdentities: [{ ...app, roles: [{ ...roles[0], role: "Reader" }] }] },
       'workloadIdentities[0].roles[0].role is "Reader", expected the GUID',
     ],
     [
-      "a role at no place",
       { workloadIdentities: [{ ...app, roles: [{ role }] }] },
       "workloadIdentities[0].roles[0].scope is not set",
     ],
     [
-      "a role twice, by its GUID and by its id",
       {
         workloadIdentities: [
           {
@@ -80,7 +76,6 @@ export const workloadIdentityCases: Cases = {
       "workloadIdentities[0].roles[1] is a role again at",
     ],
     [
-      "a service account twice",
       {
         workloadIdentities: [
           { ...app, roles },
@@ -89,23 +84,13 @@ export const workloadIdentityCases: Cases = {
       },
       "workloadIdentities[1] is shop/app again",
     ],
+    [{ workloadIdentities: many(21) }, "workloadIdentities[20] is the 21st service account"],
     [
-      "more service accounts than an identity takes",
-      { workloadIdentities: many(21) },
-      "workloadIdentities[20] is the 21st service account",
-    ],
-    [
-      "more than an identity takes beside the cluster's own pods",
       { workloadIdentities: many(19), machineIdentity: false, identityId },
       `workloadIdentities[18] is the 21st service account of ${identityId}, with 2 of the cluster's own`,
     ],
+    [named(121), "expected at most 120 characters there"],
     [
-      "a name that Azure would not take",
-      { workloadIdentities: [{ ...app, serviceAccount: "a".repeat(120), roles }] },
-      "expected at most 120 characters there",
-    ],
-    [
-      "an issuer of one's own beside it",
       {
         workloadIdentities: [{ ...app, roles }],
         kubeadm: { apiServerExtraArgs: { "service-account-issuer": "https://ours.example" } },
@@ -113,7 +98,6 @@ export const workloadIdentityCases: Cases = {
       "kubeadm.apiServerExtraArgs.service-account-issuer is set beside workloadIdentities",
     ],
     [
-      "API servers without the policies that give pods their tokens",
       {
         workloadIdentities: [{ ...app, roles }],
         kubeadm: {
@@ -125,7 +109,6 @@ export const workloadIdentityCases: Cases = {
       "pulumi config set --path kubeadm.apiServerExtraArgs.disable-admission-plugins DefaultStorageClass",
     ],
     [
-      "API servers whose feature gate has them without",
       {
         workloadIdentities: [{ ...app, roles }],
         kubeadm: {
@@ -138,6 +121,7 @@ export const workloadIdentityCases: Cases = {
     ],
   ],
   accepted: [
+    ["the longest name that Azure takes", named(120)],
     [
       "API servers without these policies where no pod logs in by them",
       {
@@ -186,7 +170,6 @@ const without = { machineIdentity: false };
 export const machineIdentityCases: Cases = {
   refused: [
     [
-      "this program's own pods as somebody else",
       {
         ...without,
         workloadIdentities: [
@@ -195,13 +178,8 @@ export const machineIdentityCases: Cases = {
       },
       "none of this program's own, which",
     ],
+    [{ ...without, autoRepair: true }, "machineIdentity is false beside autoRepair"],
     [
-      "control planes without an identity that repair machines by it",
-      { ...without, autoRepair: true },
-      "machineIdentity is false beside autoRepair",
-    ],
-    [
-      "another issuer than the one that Entra would ask",
       {
         ...without,
         kubeadm: { apiServerExtraArgs: { "service-account-issuer": "https://ours.example" } },

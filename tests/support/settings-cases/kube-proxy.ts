@@ -78,41 +78,23 @@ export const kubeProxyCases: Cases = {
       ["clusterCIDR", "set podCidr"],
       ["mode", "set proxyMode"],
     ].map(([name, says]): Refused => [
-      `kube-proxy's ${name}, which the program sets`,
       kubeProxy({ [String(name)]: "x" }),
       `kubeProxy.${name} is not yours to set, expected it left out: ${says}`,
     ]),
     [
-      "kube-proxy's scheduler, which has a setting of its own",
       kubeProxy({ ipvs: { scheduler: "wlc" } }),
       "kubeProxy.ipvs.scheduler is not yours to set, expected it left out: set proxyScheduler",
     ],
-    [
-      "an unknown field of kube-proxy",
-      kubeProxy({ nodePortAddress: ["primary"] }),
-      "did you mean nodePortAddresses?",
-    ],
-    [
-      "an unknown field below one of kube-proxy's",
-      kubeProxy({ ipvs: { syncperiod: "15m" } }),
-      "kubeProxy.ipvs.syncperiod is not a known name",
-    ],
-    ["text for kube-proxy's fields", kubeProxy("x"), 'kubeProxy is "x"'],
-    ...wrongTypes.map(([value, says]): Refused => [
-      `${JSON.stringify(value)} for kube-proxy`,
-      kubeProxy(value),
-      says,
-    ]),
+    [kubeProxy({ nodePortAddress: ["primary"] }), "did you mean nodePortAddresses?"],
+    [kubeProxy({ ipvs: { syncperiod: "15m" } }), "kubeProxy.ipvs.syncperiod is not a known name"],
+    [kubeProxy({ constructor: 1 }), "kubeProxy.constructor is not a known name"],
+    [kubeProxy("x"), 'kubeProxy is "x"'],
+    ...wrongTypes.map(([value, says]): Refused => [kubeProxy(value), says]),
     ...[["localhost"], ["primary", "10.0.0.0/8"]].map((nodePortAddresses): Refused => [
-      `nodePortAddresses ${nodePortAddresses.join(" and ")}, at which kube-proxy of 1.36 ends`,
       { kubernetesVersion: "1.36.3", ...kubeProxy({ nodePortAddresses }) },
       "primary alone, or ranges alone, before Kubernetes 1.37",
     ]),
-    ...endings.map(([proxyMode, value, says]): Refused => [
-      `${JSON.stringify(value)}, at which kube-proxy ends in mode ${proxyMode}`,
-      { proxyMode, kubeProxy: value },
-      says,
-    ]),
+    ...endings.map(([proxyMode, value, says]): Refused => [{ proxyMode, kubeProxy: value }, says]),
   ],
   accepted: [
     ...[["primary"], ["10.0.0.0/8", "fd00::/64"]].map((nodePortAddresses): Accepted => [

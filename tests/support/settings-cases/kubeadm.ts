@@ -64,6 +64,8 @@ const needed: readonly [string, string, unknown, string][] = [
   ["apiServer", "service-account-signing-endpoint", "/run/signer.sock", "does not start with both"],
   ["apiServer", "kubelet-certificate-authority", "/my.crt", "not yours to set"],
   ["apiServer", "etcd-prefix", "/mine", "out of sight"],
+  ["apiServer", "service-node-port-range", "6000-7000", "a range without 6443"],
+  ["apiServer", "service-node-port-range", "20+50", "a range without 22"],
   ["apiServer", "endpoint-reconciler-type", "none", "lease"],
   ["apiServer", "version", "true", "ends at once"],
   ["controllerManager", "controllers", "*,-nodeipam", "it without -nodeipam"],
@@ -122,7 +124,6 @@ const needed: readonly [string, string, unknown, string][] = [
 export const kubeadmCases: Cases = {
   refused: [
     ...owned.map(([component, name, value, says]): Refused => [
-      `${name} of ${component}, on which all parts agree`,
       kubeadm(`${component}ExtraArgs`, { [name]: value }),
       `kubeadm.${component}ExtraArgs.${name} is not yours to set, expected it left out, since all parts of a cluster have to agree on it: ${says}`,
     ]),
@@ -144,7 +145,6 @@ export const kubeadmCases: Cases = {
       ],
       ["controllerManager", "concurrent-service-syncs", "has done nothing from 1.31 on"],
     ].map(([component, name, says]): Refused => [
-      `${name}, which ${component} does not have`,
       kubeadm(`${component}ExtraArgs`, { [String(name)]: "1" }),
       String(says),
     ]),
@@ -153,125 +153,79 @@ export const kubeadmCases: Cases = {
       ["anonymous-auth", "False"],
       ["tls-min-version", "VersionTLS13"],
     ].map(([name, value]): Refused => [
-      `${name} ${value}, with which the balancer finds no API`,
       kubeadm("apiServerExtraArgs", { [String(name)]: value }),
       "the balancer's probe is anonymous and speaks TLS 1.2",
     ]),
     [
-      "keys that no API server would learn of",
       kubeadm("apiServerExtraArgs", { "encryption-provider-config-automatic-reload": false }),
       "kubeadm.apiServerExtraArgs.encryption-provider-config-automatic-reload is not yours to set, expected it left out",
     ],
     ...needed.map(([component, name, value, says]): Refused => [
-      `${name} ${value} of ${component}, which the program cannot do with`,
       kubeadm(`${component}ExtraArgs`, { [name]: value }),
       says,
     ]),
     [
-      "a gate that is misspelt, with the right one",
       kubeadm("kubeletExtraArgs", { "feature-gates": "AllBetas=true,AllAlphas=true" }),
       "AllBetas is none, did you mean AllBeta?; AllAlphas is none, did you mean AllAlpha?",
     ],
     [
-      "a plugin that is misspelt, with the right one",
       kubeadm("apiServerExtraArgs", { "enable-admission-plugins": "AlwaysPullImage" }),
       "AlwaysPullImage is none, did you mean AlwaysPullImages?",
     ],
     [
-      "more pods than a node has addresses for",
       kubeadm("kubeletExtraArgs", { "max-pods": 500 }),
       "0 to 253, the addresses that a node's /24 of podCidr has for pods",
     ],
+    [kubeadm("kubeletExtraArgs", { "node-labels": "a=b, c=d" }), "no spaces"],
     [
-      "an argument that systemd would take for two",
-      kubeadm("kubeletExtraArgs", { "node-labels": "a=b, c=d" }),
-      "no spaces",
-    ],
-    [
-      "an argument that the version before does not have",
       { kubernetesVersion: "1.36.3", ...kubeadm("controllerManagerExtraArgs", newer) },
       "one that kube-controller-manager 1.36 has",
     ],
-    [
-      "an unknown part",
-      kubeadm("apiserverExtraArgs", { v: "2" }),
-      "kubeadm.apiserverExtraArgs is not a known name",
-    ],
-    ["a list of arguments", kubeadm("etcdExtraArgs", ["--quota=1"]), "kubeadm.etcdExtraArgs is"],
-    [
-      "an argument with more below",
-      kubeadm("kubeletExtraArgs", { v: [1] }),
-      "kubeadm.kubeletExtraArgs.v is [1]",
-    ],
+    [kubeadm("apiserverExtraArgs", { v: "2" }), "kubeadm.apiserverExtraArgs is not a known name"],
+    [kubeadm("etcdExtraArgs", ["--quota=1"]), "kubeadm.etcdExtraArgs is"],
+    [kubeadm("kubeletExtraArgs", { v: [1] }), "kubeadm.kubeletExtraArgs.v is [1]"],
     ...["apiServer", "controllerManager", "scheduler", "etcd", "kubelet"].map(
       (component): Refused => [
-        `an argument of ${component} with its dashes`,
         kubeadm(`${component}ExtraArgs`, { "--v": "2" }),
         `kubeadm.${component}ExtraArgs.--v is not the name of an argument`,
       ],
     ),
+    [kubeadm("ignorePreflightErrors", "NumCPU"), "kubeadm.ignorePreflightErrors is"],
     [
-      "text for a list of checks",
-      kubeadm("ignorePreflightErrors", "NumCPU"),
-      "kubeadm.ignorePreflightErrors is",
-    ],
-    [
-      "all checks beside one of them",
       kubeadm("ignorePreflightErrors", ["NumCPU", "All"]),
       'kubeadm.ignorePreflightErrors[1] is "All" beside NumCPU, expected',
     ],
-    ["an unknown time-out", kubeadm("timeouts", { discover: "5m" }), "did you mean discovery?"],
+    [kubeadm("timeouts", { discover: "5m" }), "did you mean discovery?"],
+    [kubeadm("timeouts", { discovery: 300 }), 'kubeadm.timeouts.discovery is "300"'],
+    [kubeadm("timeouts", { discovery: "1d" }), "a duration such as"],
     [
-      "a time-out without a unit",
-      kubeadm("timeouts", { discovery: 300 }),
-      'kubeadm.timeouts.discovery is "300"',
+      kubeadm("patches", {
+        "etcd.yaml": `#${"x".repeat(15_000)}\n{}`,
+        "kube-scheduler.yaml": `#${"x".repeat(17_000)}\n{}`,
+      }),
+      "is 32008 characters in all, 17004 of them in kube-scheduler.yaml",
     ],
-    ["a time-out in days", kubeadm("timeouts", { discovery: "1d" }), "a duration such as"],
     [
-      "a patch for nothing",
       kubeadm("patches", { "apiserver.yaml": "{}" }),
       "is not a name that kubeadm takes a patch from",
     ],
-    [
-      "a patch of an unknown type",
-      kubeadm("patches", { "etcd+json6902.yaml": "[]" }),
-      "is not a name",
-    ],
-    [
-      "a patch that kubeadm would pass over",
-      kubeadm("patches", { "etcd.txt": "{}" }),
-      "is not a name",
-    ],
-    [
-      "a patch in another folder",
-      kubeadm("patches", { "etcd/../../x.yaml": "{}" }),
-      "is not a name",
-    ],
-    [
-      "a patch that is no YAML",
-      kubeadm("patches", { "etcd.yaml": "a: [" }),
-      "an object in YAML or JSON",
-    ],
-    ["an empty patch", kubeadm("patches", { "etcd.yaml": "" }), "an object in YAML or JSON"],
-    ...["a: 1\n---\nb: [\n", "a: 1\n---\n- 2\n", "a: 1\n---\nnull\n", "text"].map(
-      (text): Refused => [
-        `${JSON.stringify(text)} for a patch`,
-        kubeadm("patches", { "etcd.yaml": text }),
-        "an object in YAML or JSON",
-      ],
+    [kubeadm("patches", { "etcd+json6902.yaml": "[]" }), "is not a name"],
+    [kubeadm("patches", { "etcd.txt": "{}" }), "is not a name"],
+    [kubeadm("patches", { "etcd/../../x.yaml": "{}" }), "is not a name"],
+    [kubeadm("patches", { "etcd.yaml": "a: [" }), "an object in YAML or JSON"],
+    [kubeadm("patches", { "etcd.yaml": "" }), "an object in YAML or JSON"],
+    ...["a: 1\n---\nb: [\n", "a: 1\n---\n- 2\n", "a: 1\n---\nnull\n", "text", "a: *x"].map(
+      (text): Refused => [kubeadm("patches", { "etcd.yaml": text }), "an object in YAML or JSON"],
     ),
     [
-      "a patch of etcd to a newer one, which kubeadm would not configure again",
       kubeadm("patches", { "etcd.yaml": etcdOf("registry.k8s.io/etcd:99.0.0-0") }),
       `has etcd run registry.k8s.io/etcd:99.0.0-0, expected no etcd newer than the ${versions.etcd}`,
     ],
     [
-      "one to what is newer than a release with a suffix",
       kubeadm("patches", { "etcd+merge.json": etcdOf(`here/etcd:v${etcdRelease}@sha256:0123`) }),
       `has etcd run here/etcd:v${etcdRelease}@sha256:0123`,
     ],
     [
-      "one that is newer than the etcd of the minor before",
       {
         kubernetesVersion: "1.36.3",
         ...kubeadm("patches", {
@@ -280,14 +234,36 @@ export const kubeadmCases: Cases = {
       },
       "of Kubernetes 1.36.3",
     ],
+    ...[
+      ["kubeletconfiguration.yaml", "maxPods: 254"],
+      ["kubeletconfiguration+json.yaml", "- { op: add, path: /maxPods, value: 254 }"],
+    ].map(([file = "", text]): Refused => [
+      kubeadm("patches", { [file]: text }),
+      "sets maxPods to 254, expected 0 to 253",
+    ]),
+    [kubeadm("patches", { "etcd+json.yaml": "op: add" }), "a list of JSON patch operations"],
+    // YAML takes the wildcard for an alias.
     [
-      "a JSON patch that is no list",
-      kubeadm("patches", { "etcd+json.yaml": "op: add" }),
+      kubeadm("patches", {
+        "kube-apiserver+json.yaml":
+          "- { op: add, path: /spec/containers/0/command/-, value: *.example.com }",
+      }),
       "a list of JSON patch operations",
+    ],
+    // Aliases without end.
+    [
+      kubeadm("patches", {
+        "etcd.yaml": `a: &a [x]\nb: &b [${"*a,".repeat(11)}]\nc: [${"*b,".repeat(11)}]`,
+      }),
+      "an object in YAML or JSON",
     ],
   ],
   accepted: [
     ["an argument of this version", kubeadm("controllerManagerExtraArgs", newer)],
+    [
+      "ports of Services beside the machines' own",
+      kubeadm("apiServerExtraArgs", { "service-node-port-range": "6444-10249" }),
+    ],
     [
       "stable APIs without all others",
       kubeadm("apiServerExtraArgs", { "runtime-config": "api/all=false,api/ga=true" }),
@@ -336,6 +312,14 @@ export const kubeadmCases: Cases = {
         "etcd+json.yaml": "- { op: add, path: /a, value: b }",
         "kube-scheduler-a.yaml": "metadata: {}\n---\nspec: {}\n",
       }),
+    ],
+    [
+      "a patch to as many pods as a node has addresses for",
+      kubeadm("patches", { "kubeletconfiguration.yaml": "maxPods: 253" }),
+    ],
+    [
+      "one to more, in a network of one's own",
+      { cni: "none", ...kubeadm("patches", { "kubeletconfiguration.yaml": "maxPods: 500" }) },
     ],
     [
       "patches to etcd's own release from elsewhere, to an older one, and of what runs beside it",

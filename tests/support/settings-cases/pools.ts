@@ -1,5 +1,5 @@
 import { idIn } from "../sample";
-import type { Cases, Values } from "../stack";
+import type { Cases, Refused, Values } from "../stack";
 
 const diskEncryptionSetId = idIn("keys", "Microsoft.Compute/diskEncryptionSets/kubernetes");
 const workers: Values = { name: "workers", count: 2 };
@@ -9,137 +9,85 @@ const taint = (change: Values): Values =>
 
 export const poolCases: Cases = {
   refused: [
-    ["a pool without a name", { workerPools: [{ count: 2 }] }, "workerPools[0].name is not set"],
+    [{ workerPools: [{ count: 2 }] }, "workerPools[0].name is not set"],
+    [{ workerPools: [workers, { count: 2 }] }, "config set --path 'workerPools[1].name' pool-2"],
+    [{ workerPools: { gpu: 1 } }, "a list of pools"],
+    [{ workerPools: [{ name: "workers" }] }, "workerPools[0].count is not set"],
+    [pool({ count: "two" }), 'workerPools[0].count is "two"'],
+    [pool({ count: 1.5 }), "a whole number"],
+    [pool({ count: -1 }), "0 or more"],
+    [pool({ zone: "1" }), "did you mean zones? (pulumi config rm --path 'workerPools[0].zone')"],
+    [pool({ size: 2 }), "workerPools[0].size is 2"],
+    [pool({ name: "GPU" }), 'workerPools[0].name is "GPU"'],
+    [pool({ name: "a".repeat(17) }), "up to 16"],
+    [pool({ name: "cp" }), "another name than cp"],
     [
-      "a second pool without a name",
-      { workerPools: [workers, { count: 2 }] },
-      "config set --path 'workerPools[1].name' pool-2",
-    ],
-    ["a map of pools", { workerPools: { gpu: 1 } }, "a list of pools"],
-    [
-      "a pool without a count",
-      { workerPools: [{ name: "workers" }] },
-      "workerPools[0].count is not set",
-    ],
-    ["a count in words", pool({ count: "two" }), 'workerPools[0].count is "two"'],
-    ["half a machine", pool({ count: 1.5 }), "a whole number"],
-    ["less than none", pool({ count: -1 }), "0 or more"],
-    [
-      "a word for a setting",
-      pool({ zone: "1" }),
-      "did you mean zones? (pulumi config rm --path 'workerPools[0].zone')",
-    ],
-    ["a size that is no text", pool({ size: 2 }), "workerPools[0].size is 2"],
-    ["a capital letter in a pool's name", pool({ name: "GPU" }), 'workerPools[0].name is "GPU"'],
-    ["a name that is too long", pool({ name: "a".repeat(17) }), "up to 16"],
-    ["the control planes' name", pool({ name: "cp" }), "another name than cp"],
-    [
-      "a name twice",
       { workerPools: [workers, workers] },
       'workerPools[1].name is "workers", expected a name of its own',
     ],
+    [{ zones: ["1", "2"], ...pool({ zones: ["3"] }) }, "some of this cluster's zones 1, 2"],
+    [pool({ zones: [] }), "workerPools[0].zones is []"],
+    [pool({ zones: ["1", "1"] }), "none twice"],
+    [pool({ zones: [1] }), "workerPools[0].zones[0] is 1, expected text"],
+    [pool({ size: "Standard_E4_v5" }), "config set --path 'workerPools[0].size' Standard_E4s_v5"],
+    [pool({ maxUnavailable: 0 }), "config set --path 'workerPools[0].maxUnavailable' 1"],
+    [pool({ maxUnavailable: 1.5 }), "config set --path 'workerPools[0].maxUnavailable' 1"],
     [
-      "a zone that the cluster is not in",
-      { zones: ["1", "2"], ...pool({ zones: ["3"] }) },
-      "some of this cluster's zones 1, 2",
-    ],
-    ["a pool in no zone", pool({ zones: [] }), "workerPools[0].zones is []"],
-    ["a pool's zone twice", pool({ zones: ["1", "1"] }), "none twice"],
-    [
-      "a pool's zone as a number",
-      pool({ zones: [1] }),
-      "workerPools[0].zones[0] is 1, expected text",
-    ],
-    [
-      "a pool without Premium disks",
-      pool({ size: "Standard_E4_v5" }),
-      "config set --path 'workerPools[0].size' Standard_E4s_v5",
-    ],
-    [
-      "a pool of which no machine may change",
-      pool({ maxUnavailable: 0 }),
-      "config set --path 'workerPools[0].maxUnavailable' 1",
-    ],
-    [
-      "a pool that changes by half machines",
-      pool({ maxUnavailable: 1.5 }),
-      "config set --path 'workerPools[0].maxUnavailable' 1",
-    ],
-    [
-      "a pool's unknown disk",
       pool({ osDiskSku: "Standard_LRS" }),
       "config set --path 'workerPools[0].osDiskSku' Premium_LRS",
     ],
+    [pool({ osDiskSizeGb: 29 }), "workerPools[0].osDiskSizeGb is 29, expected 30 to 4095"],
+    [pool({ osDiskSizeGb: "64 GB" }), "workerPools[0].osDiskSizeGb is"],
     [
-      "a pool's disk that is smaller than the image",
-      pool({ osDiskSizeGb: 29 }),
-      "workerPools[0].osDiskSizeGb is 29, expected 30 to 4095",
-    ],
-    ["a pool's disk in words", pool({ osDiskSizeGb: "64 GB" }), "workerPools[0].osDiskSizeGb is"],
-    [
-      "a pool without Premium disks on a size that its own disk wants them of",
       {
         osDiskSku: "StandardSSD_LRS",
         ...pool({ size: "Standard_E4_v5", osDiskSku: "Premium_LRS" }),
       },
       "config set --path 'workerPools[0].size' Standard_E4s_v5",
     ],
+    [pool({ maxPods: 254 }), "workerPools[0].maxPods is 254, expected 10 to 253"],
+    [pool({ maxPods: 9 }), "expected 10 to 253"],
+    ...["osDiskSizeGb", "maxPods"].flatMap((name) =>
+      [[64], "64"].map((value): Refused => [
+        pool({ [name]: value }),
+        `workerPools[0].${name} is ${JSON.stringify(value)}, expected`,
+      ]),
+    ),
+    [pool({ maxUnavailable: true }), "maxUnavailable is true"],
+    [pool({ maxPods: 10.5 }), "expected 10 to 253"],
+    [pool({ maxPods: "many" }), "workerPools[0].maxPods is"],
     [
-      "more pods than a node has addresses for",
-      pool({ maxPods: 254 }),
-      "workerPools[0].maxPods is 254, expected 10 to 253",
-    ],
-    ["fewer pods than the cluster's own", pool({ maxPods: 9 }), "expected 10 to 253"],
-    ["half a pod", pool({ maxPods: 10.5 }), "expected 10 to 253"],
-    ["pods in words", pool({ maxPods: "many" }), "workerPools[0].maxPods is"],
-    [
-      "a number of pods beside one for every machine",
       { kubeadm: { kubeletExtraArgs: { "max-pods": "50" } }, ...pool({ maxPods: 30 }) },
       "config rm --path kubeadm.kubeletExtraArgs.max-pods",
     ],
     [
-      "an OS disk of the host's in no place",
       pool({ ephemeralOsDisk: true }),
       "workerPools[0].ephemeralOsDisk is true, expected one of CacheDisk, ResourceDisk, NvmeDisk",
     ],
     [
-      "a local disk that a key of the operator's cannot encrypt",
       { ...pool({ ephemeralOsDisk: "CacheDisk" }), diskEncryptionSetId },
       "workerPools[0].ephemeralOsDisk is set beside diskEncryptionSetId, expected encryptionAtHost too",
     ],
     [
-      "a machine that is deallocated with a disk that cannot be kept",
       pool({ ephemeralOsDisk: "CacheDisk", spot: { evictionPolicy: "Deallocate" } }),
       "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
     ],
-    ["a switch for spot machines", pool({ spot: true }), "workerPools[0].spot is true"],
+    [pool({ spot: true }), "workerPools[0].spot is true"],
+    [pool({ spot: {} }), "config set --path 'workerPools[0].spot.evictionPolicy' Delete"],
     [
-      "spot machines of which nothing is said",
-      pool({ spot: {} }),
-      "config set --path 'workerPools[0].spot.evictionPolicy' Delete",
-    ],
-    [
-      "another end of a spot machine",
       pool({ spot: { evictionPolicy: "Stop" } }),
       'workerPools[0].spot.evictionPolicy is "Stop", expected Delete or Deallocate',
     ],
     [
-      "Azure's word for any price",
       pool({ spot: { evictionPolicy: "Delete", maxPrice: -1 } }),
       "config rm --path 'workerPools[0].spot.maxPrice'",
     ],
+    [pool({ spot: { evictionPolicy: "Delete", maxPrice: 0.000001 } }), "five decimals at most"],
     [
-      "a price with six decimals",
-      pool({ spot: { evictionPolicy: "Delete", maxPrice: 0.000001 } }),
-      "five decimals at most",
-    ],
-    [
-      "a spot machine's unknown part",
       pool({ spot: { evictionPolicy: "Delete", price: 1 } }),
       "workerPools[0].spot.price is not a known name",
     ],
     [
-      "the label that spot machines have",
       pool({
         spot: { evictionPolicy: "Delete" },
         labels: { "kubernetes.azure.com/scalesetpriority": "spot" },
@@ -147,73 +95,40 @@ export const poolCases: Cases = {
       "machines of a spot pool have this one by themselves",
     ],
     [
-      "the taint that spot machines have",
       pool({
         spot: { evictionPolicy: "Delete" },
         taints: [{ key: "kubernetes.azure.com/scalesetpriority", effect: "NoSchedule" }],
       }),
       "config rm --path 'workerPools[0].taints[0]'",
     ],
-    ["a label that is no name", pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
-    ["a label with two slashes", pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
+    [pool({ labels: { "a b": "c" } }), 'has the key "a b"'],
+    [pool({ labels: { "a/b/c": "d" } }), 'has the key "a/b/c"'],
+    [pool({ labels: { "Example.com/a": "b" } }), "perhaps with a domain"],
+    [pool({ labels: { "topology.kubernetes.io/zone": "1" } }), "Kubernetes keeps kubernetes.io"],
     [
-      "a label's domain in capitals",
-      pool({ labels: { "Example.com/a": "b" } }),
-      "perhaps with a domain",
-    ],
-    [
-      "a label that Kubernetes keeps",
-      pool({ labels: { "topology.kubernetes.io/zone": "1" } }),
-      "Kubernetes keeps kubernetes.io",
-    ],
-    [
-      "a label that makes it a control plane",
       pool({ labels: { "node-role.kubernetes.io/control-plane": "" } }),
       "another role, since control planes are known by this one",
     ],
     [
-      "the taint of control planes",
       taint({ key: "node-role.kubernetes.io/control-plane" }),
       "another role, since control planes are known by this one",
     ],
     [
-      "the name that control planes had before",
       pool({ labels: { "node-role.kubernetes.io/master": "" } }),
       "another role, since control planes are known by this one",
     ],
+    [pool({ labels: { "k8s.io/team": "a" } }), "Kubernetes keeps kubernetes.io"],
+    [pool({ labels: { team: "a b" } }), 'has the value "a b"'],
+    [pool({ labels: { team: "a".repeat(64) } }), "63 letters"],
+    [pool({ labels: ["a"] }), 'workerPools[0].labels is ["a"]'],
+    [pool({ labels: { team: { a: 1 } } }), "workerPools[0].labels.team is"],
+    [taint({ effect: "NoScheduling" }), "one of NoSchedule, PreferNoSchedule, NoExecute"],
+    [taint({ effect: undefined }), "workerPools[0].taints[0].effect is not set"],
+    [taint({ key: undefined }), 'workerPools[0].taints[0] has the key ""'],
+    [taint({ value: "a b" }), 'has the value "a b"'],
+    [taint({ operator: "Exists" }), "workerPools[0].taints[0].operator is not a known name"],
+    [pool({ taints: { gpu: "NoSchedule" } }), "a list of key, value and effect"],
     [
-      "a label of k8s.io",
-      pool({ labels: { "k8s.io/team": "a" } }),
-      "Kubernetes keeps kubernetes.io",
-    ],
-    ["a label's value with a space", pool({ labels: { team: "a b" } }), 'has the value "a b"'],
-    ["a label's value that is too long", pool({ labels: { team: "a".repeat(64) } }), "63 letters"],
-    ["labels in a list", pool({ labels: ["a"] }), 'workerPools[0].labels is ["a"]'],
-    [
-      "a label with more below",
-      pool({ labels: { team: { a: 1 } } }),
-      "workerPools[0].labels.team is",
-    ],
-    [
-      "an unknown effect",
-      taint({ effect: "NoScheduling" }),
-      "one of NoSchedule, PreferNoSchedule, NoExecute",
-    ],
-    [
-      "a taint without an effect",
-      taint({ effect: undefined }),
-      "workerPools[0].taints[0].effect is not set",
-    ],
-    ["a taint without a key", taint({ key: undefined }), 'workerPools[0].taints[0] has the key ""'],
-    ["a taint's value with a space", taint({ value: "a b" }), 'has the value "a b"'],
-    [
-      "a taint's unknown part",
-      taint({ operator: "Exists" }),
-      "workerPools[0].taints[0].operator is not a known name",
-    ],
-    ["taints by name", pool({ taints: { gpu: "NoSchedule" } }), "a list of key, value and effect"],
-    [
-      "a taint twice",
       pool({
         taints: [
           { key: "a", effect: "NoSchedule" },
@@ -250,7 +165,10 @@ export const poolCases: Cases = {
       "spot machines at a price that pulumi config set --path keeps as text",
       pool({ spot: { evictionPolicy: "Delete", maxPrice: "0.01538" } }),
     ],
+    ["a pool with the smallest disk", pool({ osDiskSizeGb: 30 })],
+    ["a pool with the largest disk", pool({ osDiskSizeGb: 4095 })],
     ["a pool of as many pods as a node has addresses for", pool({ maxPods: 253 })],
+    ["a pool of as few as a node needs", pool({ maxPods: 10 })],
     ["a pool of more, in a network of one's own", { cni: "none", ...pool({ maxPods: 500 }) }],
     ["a name of 16 characters", pool({ name: "a".repeat(16) })],
     ["a pool in one zone", pool({ zones: ["3"] })],
@@ -279,24 +197,12 @@ export const poolCases: Cases = {
 
 export const sizeCases: Cases = {
   refused: [
-    [
-      "a size without Premium disks",
-      { controlPlaneSize: "Standard_D4_v3" },
-      "config set controlPlaneSize Standard_D4s_v3",
-    ],
-    [
-      "an old size without Premium disks",
-      { controlPlaneSize: "Standard_A2_v2" },
-      "or osDiskSku StandardSSD_LRS",
-    ],
-    ["a size that is none", { controlPlaneSize: "D2s_v5" }, "the name of a VM size"],
-    ["one processor", { controlPlaneSize: "Standard_B1ms" }, "at least 2 processors"],
-    [
-      "one used processor of four",
-      { controlPlaneSize: "Standard_E4-1s_v5" },
-      "at least 2 processors",
-    ],
-    ["a gigabyte of memory", { controlPlaneSize: "Standard_B2ts_v2" }, "1700 MB"],
+    [{ controlPlaneSize: "Standard_D4_v3" }, "config set controlPlaneSize Standard_D4s_v3"],
+    [{ controlPlaneSize: "Standard_A2_v2" }, "or osDiskSku StandardSSD_LRS"],
+    [{ controlPlaneSize: "D2s_v5" }, "the name of a VM size"],
+    [{ controlPlaneSize: "Standard_B1ms" }, "at least 2 processors"],
+    [{ controlPlaneSize: "Standard_E4-1s_v5" }, "at least 2 processors"],
+    [{ controlPlaneSize: "Standard_B2ts_v2" }, "1700 MB"],
   ],
   accepted: [
     ["control planes on Arm", { controlPlaneSize: "Standard_D2pds_v6" }],

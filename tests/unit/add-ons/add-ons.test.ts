@@ -59,7 +59,7 @@ async function build(given: Change) {
   };
   const opts = { provider, transformations: [recorder.watch] };
   const nodeAddOns = new NodeAddOns("node-add-ons", shared, opts);
-  new AddOns(
+  const addOns = new AddOns(
     "add-ons",
     {
       ...shared,
@@ -84,7 +84,7 @@ async function build(given: Change) {
     },
     opts,
   );
-  return { recorder, controlPlaneJoin, second, third, workerJoin, nodeAddOns };
+  return { recorder, controlPlaneJoin, second, third, workerJoin, nodeAddOns, addOns };
 }
 
 /** What the rehearsal's plugin has against the objects. */
@@ -197,8 +197,7 @@ describe("the add-ons", () => {
   );
 
   it("are of kinds that the rehearsal's plugin takes, with everything that can be wanted", async () => {
-    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
-    const settings = { metricsServer: true, cloudProvider: true, reboots, entra: people };
+    const settings = { metricsServer: true, cloudProvider: true, reboots: weekly, entra: people };
 
     expect(await refusals((await build({ settings })).recorder)).toEqual([]);
   });
@@ -207,8 +206,12 @@ describe("the add-ons", () => {
     [...manifests.canal, ...manifests.diskDriver],
     "let no pod read kubelets' logs, which have their configuration since 1.37, nor reach kubelets through the API",
     async (texts) => {
-      const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
-      const settings = { metricsServer: true, cloudProvider: true, diskDriver: true, reboots };
+      const settings = {
+        metricsServer: true,
+        cloudProvider: true,
+        diskDriver: true,
+        reboots: weekly,
+      };
       const objectsWith = async (cni: "canal" | "flannel") => {
         const { recorder } = await build({ settings: { ...settings, cni }, manifests: texts });
         return (await recorder.objects()).map(({ inputs }) => revealed(inputs));
@@ -245,9 +248,8 @@ describe("the add-ons", () => {
     [...manifests.canal, ...manifests.diskDriver],
     "let every account that is on all machines write its own Node alone, by a policy that comes first",
     async (texts) => {
-      const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
       for (const cni of ["canal", "flannel"] as const) {
-        const settings = { cloudProvider: true, diskDriver: true, reboots, cni };
+        const settings = { cloudProvider: true, diskDriver: true, reboots: weekly, cni };
         const { recorder } = await build({ settings, manifests: texts });
         const recorded = await recorder.objects();
         const objects = recorded.map(({ inputs }) => revealed(inputs));
@@ -327,8 +329,7 @@ describe("the add-ons", () => {
   });
 
   it("have kured where there is a window for it, once all machines have joined", async () => {
-    const reboots = { days: ["tue"], from: "02:00", to: "05:00" };
-    const { recorder, workerJoin } = await build({ settings: { reboots } });
+    const { recorder, workerJoin } = await build({ settings: { reboots: weekly } });
 
     expect(await dependenciesOf(await recorder.object("ServiceAccount", "kured"))).toContain(
       workerJoin,
@@ -398,7 +399,7 @@ describe("the roll-out", () => {
 
   it("is awaited at the end, for all that runs in the cluster", async () => {
     const { found, targets, workerJoin } = await rollOut({
-      settings: { reboots: { days: ["sun"], from: "02:00", to: "05:00" } },
+      settings: { reboots: weekly },
     });
 
     expect(targets.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
@@ -417,11 +418,10 @@ describe("the roll-out", () => {
   ])("of a cluster with $cni", ({ cni, network }) => {
     itWith(
       [...manifests.canal, ...manifests.diskDriver],
-      "is the one wait: the provider would wait for machines that are off, dead or leaving",
+      "is the one wait, and has the names of all: the provider would wait for machines that are off, dead or leaving",
       async (texts) => {
-        const reboots = { days: ["sun"], from: "02:00", to: "05:00" };
-        const { recorder, targets } = await rollOut({
-          settings: { cni, diskDriver: true, metricsServer: true, reboots },
+        const { recorder, targets, addOns } = await rollOut({
+          settings: { cni, diskDriver: true, metricsServer: true, reboots: weekly },
           manifests: texts,
         });
 
@@ -439,6 +439,9 @@ describe("the roll-out", () => {
           return { kind, namespace, name };
         });
         expect(targets).toEqual(expect.arrayContaining(applied));
+        expect([...addOns.workloads].sort()).toEqual(
+          applied.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`).sort(),
+        );
         expect(applied).toHaveLength(expected.length);
         for (const { inputs } of workloads) {
           expect(inputs.metadata.annotations).toMatchObject({ "pulumi.com/skipAwait": "true" });

@@ -108,23 +108,29 @@ async function build(
   return { recorder, cni };
 }
 
+/** What there is of flannel. */
+const flannel = async (change: Partial<typeof validSettings> = {}) => {
+  const { recorder } = await build({ cni: "flannel", ...change });
+  const { spec } = (await recorder.object("DaemonSet", "kube-flannel-ds")).inputs.spec.template;
+  const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs.data;
+  return { recorder, spec, container: spec.containers[0], config };
+};
+
 const subnetEnv = (subnet: string): string =>
   `FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=${subnet}\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n`;
 
 describe("Flannel", () => {
   it("gives pods the range of the settings", async () => {
-    const { recorder } = await build({ cni: "flannel", podCidr: "10.9.0.0/16" });
+    const { config } = await flannel({ podCidr: "10.9.0.0/16" });
 
-    const { inputs } = await recorder.object("ConfigMap", "kube-flannel-cfg");
-
-    expect(JSON.parse(inputs.data["net-conf.json"])).toEqual({
+    expect(JSON.parse(config["net-conf.json"])).toEqual({
       Network: "10.9.0.0/16",
       Backend: { Type: "vxlan" },
     });
   });
 
   it("may set up the host's network in a namespace of its own", async () => {
-    const { recorder } = await build({ cni: "flannel" });
+    const { recorder } = await flannel();
 
     const { inputs, resource } = await recorder.object("Namespace", "kube-flannel");
 
@@ -139,22 +145,14 @@ describe("Flannel", () => {
   });
 
   it("runs on every machine, whatever its taints, before there is a pod network", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    expect(inputs.spec.template.spec).toMatchObject({
+    expect((await flannel()).spec).toMatchObject({
       hostNetwork: true,
       tolerations: [{ operator: "Exists" }],
     });
   });
 
   it("asks the API by its name, as kube-proxy's rules may not be there yet", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    expect(inputs.spec.template.spec.containers[0].env).toEqual(
+    expect((await flannel()).container.env).toEqual(
       expect.arrayContaining([
         { name: "KUBERNETES_SERVICE_HOST", value: "api.example" },
         { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
@@ -163,15 +161,13 @@ describe("Flannel", () => {
   });
 
   it("has the node take pods only once flanneld has a subnet for them", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-    const [{ command, args }] = inputs.spec.template.spec.containers;
-    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
+    const { container, config } = await flannel();
+    const { command, args } = container;
     const root = testFolder();
     for (const folder of ["run/flannel", "etc/kube-flannel", "etc/cni/net.d", "opt/bin"]) {
       mkdirSync(join(root, folder), { recursive: true });
     }
-    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), config.data["cni-conf.json"]);
+    writeFileSync(join(root, "etc/kube-flannel/cni-conf.json"), config["cni-conf.json"]);
     const installed = join(root, "etc/cni/net.d/10-flannel.conflist");
     // Of the machine's Node of before.
     writeFileSync(join(root, "run/flannel/subnet.env"), subnetEnv("10.9.1.1/25"));
@@ -209,19 +205,11 @@ echo "$@"`,
   });
 
   it("looks at its rules twice a minute, as each look starts ten programs", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    expect(inputs.spec.template.spec.containers[0].args).toContain("--iptables-resync=30");
+    expect((await flannel()).container.args).toContain("--iptables-resync=30");
   });
 
   it("takes its subnet from the Node, hides pods from the internet, and has no more rights than that", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    const [{ args, securityContext }] = inputs.spec.template.spec.containers;
+    const { args, securityContext } = (await flannel()).container;
     expect(args).toEqual(expect.arrayContaining(["--ip-masq", "--kube-subnet-mgr"]));
     expect(securityContext).toEqual({
       privileged: false,
@@ -230,39 +218,29 @@ echo "$@"`,
   });
 
   it("gives the mirror's flanneld no flag that it does not know", async () => {
-    const { recorder } = await build({ cni: "flannel" });
+    const { container } = await flannel();
     const mirrored = readFileSync("tools/programs/modules/flannel/flanneld/main.go", "utf8");
     const known = [...mirrored.matchAll(/\bflag\.\w+\("([^"]+)"/g)].map(([, name]) => name);
 
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    const given = inputs.spec.template.spec.containers[0].args.map((one: string) =>
-      one.replace(/^--/, "").replace(/=.*/, ""),
-    );
+    const given = container.args.map((one: string) => one.replace(/^--/, "").replace(/=.*/, ""));
     expect(known).toEqual(expect.arrayContaining(given));
   });
 
   it("runs one image, the pinned one: the kubelet's package has all plugins that it needs", async () => {
-    const { recorder } = await build({ cni: "flannel" });
+    const { spec, config } = await flannel();
 
-    const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
-
-    const { initContainers, containers } = inputs.spec.template.spec;
+    const { initContainers, containers } = spec;
     expect(initContainers).toBeUndefined();
     expect(containers.map(({ image }: any) => image)).toEqual([
       `ghcr.io/flannel-io/flannel:${versions.flannel}`,
     ]);
-    const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs;
-    const { plugins } = JSON.parse(config.data["cni-conf.json"]);
+    const { plugins } = JSON.parse(config["cni-conf.json"]);
     const named = plugins.flatMap(({ type, ipam }: any) => [type, ...(ipam ? [ipam.type] : [])]);
     expect(cniPlugins).toEqual(expect.arrayContaining(named));
   });
 
   it("mounts nothing that is not declared, and declares nothing that is not mounted", async () => {
-    const { recorder } = await build({ cni: "flannel" });
-
-    const { containers, volumes } = (await recorder.object("DaemonSet", "kube-flannel-ds")).inputs
-      .spec.template.spec;
+    const { containers, volumes } = (await flannel()).spec;
 
     const mounted = containers.flatMap((one: any) => one.volumeMounts.map(({ name }: any) => name));
     expect([...new Set(mounted)].sort()).toEqual(volumes.map(({ name }: any) => name).sort());

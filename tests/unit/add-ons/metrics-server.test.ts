@@ -18,9 +18,13 @@ import {
   validSettings,
 } from "../../support/sample";
 import { dependenciesOf, Recorder, revealed } from "../../support/record";
-import { encryptionAlgorithm } from "../../../components/key-algorithm";
-import { versions } from "../../../components/versions";
-import { apiIsReady, apiServerFlags, spawned, startEtcd } from "../../support/api-server";
+import {
+  apiIsReady,
+  apiServerFlags,
+  makeCertificates,
+  spawned,
+  startEtcd,
+} from "../../support/api-server";
 import { freePort } from "../../support/listen";
 import { testFolder } from "../../support/test-folder";
 import { built, output, run } from "../../support/tools";
@@ -124,15 +128,6 @@ describe("metrics-server", () => {
     ]);
   });
 
-  it("may read of the cluster what it measures, and nothing else", async () => {
-    const { inputs } = await build();
-
-    expect((await inputs("ClusterRole", "system:metrics-server")).rules).toEqual([
-      { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
-      { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
-    ]);
-  });
-
   it("lets it ask who asks, and those who may view a namespace ask it", async () => {
     const { inputs } = await build();
 
@@ -212,31 +207,43 @@ describe("metrics-server", () => {
     );
   });
 
+  it.each([
+    [
+      "may read of the cluster what it measures, and nothing else",
+      ...["ClusterRole", "system:metrics-server", "rules"],
+      [
+        { apiGroups: [""], resources: ["nodes/metrics"], verbs: ["get"] },
+        { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] },
+      ],
+    ],
+    [
+      "cannot write into its image",
+      ...["Deployment", "metrics-server", "spec.template.spec.containers.0.securityContext"],
+      expect.objectContaining({ readOnlyRootFilesystem: true }),
+    ],
+    [
+      "is not the first to be evicted",
+      ...["Deployment", "metrics-server", "spec.template.spec.priorityClassName"],
+      "system-cluster-critical",
+    ],
+    [
+      "runs also where a control plane is all there is",
+      ...["Deployment", "metrics-server", "spec.template.spec.tolerations"],
+      expect.arrayContaining([
+        expect.objectContaining({ key: "node-role.kubernetes.io/control-plane" }),
+      ]),
+    ],
+  ] as [string, string, string, string, unknown][])("%s", async (_, kind, name, path, expected) => {
+    const { inputs } = await build();
+
+    expect(await inputs(kind, name)).toHaveProperty(path, expected);
+  });
+
   it("has its certificate renewed by any `pulumi up` of the year before it ends", async () => {
     const { find } = await build();
 
-    const { validityPeriodHours, earlyRenewalHours } = await find(
-      locallySignedCert,
-      "metrics-server-serving",
-    );
-    expect([validityPeriodHours / 24, earlyRenewalHours / 24]).toEqual([730, 365]);
-  });
-
-  it("cannot write into its image", async () => {
-    const { inputs } = await build();
-    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
-
-    expect(spec.containers[0].securityContext.readOnlyRootFilesystem).toBe(true);
-  });
-
-  it("runs also where a control plane is all there is, and is not the first to be evicted", async () => {
-    const { inputs } = await build();
-    const { spec } = (await inputs("Deployment", "metrics-server")).spec.template;
-
-    expect(spec.priorityClassName).toBe("system-cluster-critical");
-    expect(spec.tolerations).toContainEqual(
-      expect.objectContaining({ key: "node-role.kubernetes.io/control-plane" }),
-    );
+    const signed = await find(locallySignedCert, "metrics-server-serving");
+    expect([signed.validityPeriodHours / 24, signed.earlyRenewalHours / 24]).toEqual([730, 365]);
   });
 
   it("has a second pod in another zone where there is a second machine, and lets one go at a time", async () => {
@@ -344,30 +351,7 @@ describeUnless(obstacle)("the real metrics-server behind the real API server", (
 
   const startApiServer = async () => {
     const apiPort = await freePort();
-    const configuration = join(root, "init.yaml");
-    writeFileSync(
-      configuration,
-      JSON.stringify({
-        apiVersion: "kubeadm.k8s.io/v1beta4",
-        kind: "InitConfiguration",
-        localAPIEndpoint: { advertiseAddress: address, bindPort: apiPort },
-        nodeRegistration: { criSocket: "unix:///nowhere" },
-      }) +
-        "\n---\n" +
-        JSON.stringify({
-          apiVersion: "kubeadm.k8s.io/v1beta4",
-          kind: "ClusterConfiguration",
-          kubernetesVersion: `v${versions.kubernetes}`,
-          certificatesDir: pki,
-          encryptionAlgorithm,
-        }),
-    );
-    const phase = (...words: string[]) =>
-      output(built("kubeadm"), ["init", "phase", ...words, "--config", configuration]);
-    for (const what of ["ca", "apiserver", "front-proxy-ca", "front-proxy-client", "sa"]) {
-      phase("certs", what);
-    }
-    phase("kubeconfig", "super-admin", "--kubeconfig-dir", root);
+    makeCertificates(root, apiPort, address, ["front-proxy-ca", "front-proxy-client"]);
     const url = await startEtcd(root);
     const log = join(root, "api.log");
     const server = spawned(

@@ -172,7 +172,7 @@ describe("disk encryption", () => {
     [
       "a set that the login may not read",
       { settings: named, made: {}, hasRights: false },
-      /^the login may not read .*\/keys, .*az role assignment create --assignee LOGIN --role Reader --scope \S+\/keys$/,
+      /^the login may not read .*\/keys, .*az role assignment create --assignee LOGIN --role 'Reader' --scope \S+\/keys$/,
     ],
   ])("refuses %s, with what is to be done", async (_, scene, says) => {
     const { set: found, problems } = await answerTo(scene);

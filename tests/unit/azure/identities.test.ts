@@ -1,7 +1,10 @@
-import { getAddedIdentities, getExistingIdentity } from "../../../components/azure/identities";
+import {
+  getAddedIdentities,
+  getExistingIdentity,
+  getWorkloadClients,
+} from "../../../components/azure/identities";
 import { ArmClient, type AzureConnection } from "../../../components/azure/resource-manager";
 import { shownAs, type ShownResource } from "../../../components/azure/shown";
-import { getWorkloadClients } from "../../../components/azure/workload-clients";
 import { digest } from "../../../components/digest";
 import { tokenIssuerOf } from "../../../components/token-issuer";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";

@@ -1,6 +1,7 @@
-import { contentTags, getGalleryImage } from "../../../components/azure/gallery-image";
 import { Hardware, plainHardware } from "../../../components/azure/hardware";
 import {
+  contentTags,
+  getGalleryImage,
   getImage,
   ImageOffer,
   imageProblems,
@@ -348,7 +349,7 @@ describe("gallery image", () => {
     [
       "that the login may not read",
       { hasRights: false },
-      /^the login may not read image .*az role assignment create --assignee LOGIN --role Reader --scope \S+\/node-asked;/,
+      /^the login may not read image .*az role assignment create --assignee LOGIN --role 'Reader' --scope \S+\/node-asked;/,
     ],
   ])("refuses an image %s, and names its machines", async (_, scene, says) => {
     const { problems, ofNone } = await answerTo(scene);

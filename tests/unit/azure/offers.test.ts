@@ -1,8 +1,7 @@
 import { AzureConnection } from "../../../components/azure/resource-manager";
 import { type Hardware, hardwareOf } from "../../../components/azure/hardware";
 import { getOffers, offerProblems } from "../../../components/azure/offers";
-import { getDeallocations, resizeProblems } from "../../../components/azure/resize-offers";
-import { Sku } from "../../../components/azure/size-offers";
+import { getDeallocations, resizeProblems, Sku } from "../../../components/azure/size-offers";
 import { replacementInputsOf } from "../../../components/machine/generation";
 import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";

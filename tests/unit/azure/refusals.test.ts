@@ -38,6 +38,17 @@ describe("machine refusal", () => {
     }
   });
 
+  it("names the machine to look at for somebody else's custom script extension", () => {
+    const message = "Multiple VMExtensions per handler not supported for OS type 'Linux'.";
+
+    expect(explained(worker, validSettings, [atOnce("BadRequest", message)])).toMatch(
+      new RegExp(
+        `^${worker.name}: .*az vm extension list --resource-group zoned-test --vm-name ${worker.name} `,
+        "s",
+      ),
+    );
+  });
+
   it("names the pool's setting for a worker", () => {
     expect(explained(worker, validSettings, [atOnce("SkuNotAvailable", "…")])).toContain(
       "pulumi config set --path 'workerPools[0].size' SIZE",
@@ -242,7 +253,7 @@ describe("policy refusal", () => {
   });
 
   it.each([
-    "Resource 'zoned-dev' was disallowed by policy. Reasons: 'MFA is required'. See error details for policy resource IDs.",
+    "Resource 'zoned-dev' was disallowed by policy. Reasons: 'Only in America'. See error details for policy resource IDs.",
     "Resource 'zoned-dev' was disallowed by policy. Policy identifiers: ''.",
   ])("says where the policy is written down when Azure does not name it: %s", (message) => {
     expect(of(atOnce(message))).toContain("az monitor activity-log list --status Failed");
@@ -254,6 +265,17 @@ describe("policy refusal", () => {
     expect(of(atOnce(message))).toContain(
       "See policy 871b6d14-10aa-478d-b590-94f262ecfa99: az policy definition show --name 871b6d14",
     );
+  });
+
+  it("has a person log in with multi-factor authentication, which Microsoft asks and nobody exempts", () => {
+    const text = of(
+      atOnce(
+        "Resource 'zoned-dev' was disallowed by policy. Reasons: 'MFA is required'. See error details for policy resource IDs.",
+      ),
+    );
+
+    expect(text).toMatch(/^azure-native:resources:ResourceGroup cluster: .*az logout; az login/);
+    expect(text).not.toContain("exempt");
   });
 
   it("leaves everything else to others", () => {

@@ -44,6 +44,7 @@ async function served(...answers: Answer[]) {
     listOnce: (path = "/things") => arm.listOnce(path, { "api-version": "1" }, {}),
     getOnce: () => arm.getOnce("/thing", { "api-version": "1" }, {}),
     getIfReadable: () => arm.getIfReadable("/thing", { "api-version": "1" }, {}),
+    listIfReadable: () => arm.listIfReadable("/things", { "api-version": "1" }, {}),
     list: () => arm.list<{ name: string }>("/things", { "api-version": "1" }, { name: "" }),
   };
 }
@@ -128,6 +129,27 @@ it.each(["ResourceGroupNotFound", "ResourceNotFound", "NotFound"])(
     expect(await list()).toEqual([]);
   },
 );
+
+it.each([
+  ["404 SubscriptionNotFound", error(404, "SubscriptionNotFound")],
+  ["401 InvalidAuthenticationTokenTenant", error(401, "InvalidAuthenticationTokenTenant")],
+])("takes %s for: not there, of what others keep alone", async (code, refusal) => {
+  const { get, getIfReadable, listIfReadable } = await served(refusal);
+
+  expect(await getIfReadable()).toBeUndefined();
+  expect(await listIfReadable()).toEqual([]);
+  await expect(get()).rejects.toThrow(code);
+});
+
+it("reads all pages of a list", async () => {
+  const first = { value: [{ name: "a" }], nextLink: "" };
+  const second = { value: [{ name: "b" }] };
+  const { list, endpoint, asked } = await served({ body: first }, { body: second });
+  first.nextLink = `${endpoint}/things?page=2`;
+
+  expect(await list()).toEqual([{ name: "a" }, { name: "b" }]);
+  expect(asked.map(({ url }) => url)).toEqual(["/things?api-version=1", "/things?page=2"]);
+});
 
 it.each(["", null])("ends a list where nextLink is %j", async (nextLink) => {
   const { list, asked } = await served({ body: { value: [{ name: "a" }], nextLink } });

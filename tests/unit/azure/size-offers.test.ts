@@ -1,3 +1,4 @@
+import { hardwareOf } from "../../../components/azure/hardware";
 import { regionProblems } from "../../../components/azure/offers";
 import { Sku, skuProblems } from "../../../components/azure/size-offers";
 import { MachinePlan } from "../../../components/settings/topology";
@@ -298,4 +299,16 @@ it("names every machine that cannot be had", () => {
   expect(found.map((problem) => problem.split(":")[0])).toEqual(["machine-1", "machine-3"]);
   // Nothing would do there, so nothing is proposed.
   expect(found[0]).toMatch(/controlPlaneSize SIZE\)$/);
+});
+
+it.each([
+  ["what Azure lists", [good], "arm64", "x64"],
+  ["what it was made with, where Azure lists its size no more", [], "arm64", "arm64"],
+  ["plain hardware, where nobody knows more", [], undefined, "x64"],
+] as const)("a machine has %s", (_, skus, architecture, expected) => {
+  const before = architecture && { [machine.name]: { replacementInputs: { architecture } } };
+
+  expect(hardwareOf([machine], { skus }, before).get(machine.name)).toMatchObject({
+    architecture: expected,
+  });
 });

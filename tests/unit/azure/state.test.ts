@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import * as pulumi from "@pulumi/pulumi";
 
 import { type ArmClient, connect } from "../../../components/azure/resource-manager";
@@ -9,18 +8,16 @@ import { Recorder, valueOf } from "../../support/record";
 import { subscriptionId, validSettings } from "../../support/sample";
 import { serve } from "../../support/listen";
 
-const token = "the-token-that-nobody-sees";
 const group = `/subscriptions/${subscriptionId}/resourceGroups/zoned-test`;
 const vms = `${group}/providers/Microsoft.Compute/virtualMachines`;
 
 interface Answer {
   readonly status?: number;
-  /** A function learns the server's address. */
   readonly body: unknown;
 }
 
-/** Resource Manager's answers by path, each list in turn, the last one for ever. */
-type Answers = Readonly<Record<string, readonly Answer[]>>;
+/** Resource Manager's answers by path. */
+type Answers = Readonly<Record<string, Answer>>;
 
 const error = (status: number, code: string) => ({
   status,
@@ -47,22 +44,18 @@ const groupWith = (tags?: Record<string, string>): Answer => ({
 });
 
 const sound200: Answers = {
-  "/subscriptions": [list({ subscriptionId, tenantId: "the-tenant" })],
-  [group]: [groupWith({ "zoned-stack": "organization/zoned/test" })],
-  [vms]: [list()],
-  ...Object.fromEntries(Object.values(networkTypes).map((path) => [networkOf(path), [list()]])),
-  ...{ [identities]: [list()], [accounts]: [list()] },
+  "/subscriptions": list({ subscriptionId, tenantId: "the-tenant" }),
+  [group]: groupWith({ "zoned-stack": "organization/zoned/test" }),
+  [vms]: list(),
+  ...Object.fromEntries(Object.values(networkTypes).map((path) => [networkOf(path), list()])),
+  ...{ [identities]: list(), [accounts]: list() },
 };
 
-let requests: {
-  readonly raw: string;
-  readonly url: URL;
-  readonly headers: IncomingMessage["headers"];
-}[];
+let requests: URL[];
 
-const view = (...codes: string[]): Answer[] => [
-  { body: { statuses: codes.map((code) => ({ code })) } },
-];
+const view = (...codes: string[]): Answer => ({
+  body: { statuses: codes.map((code) => ({ code })) },
+});
 /** Of machines of which a test says nothing else. */
 const isRunning = (path: string) =>
   path.endsWith("/instanceView")
@@ -72,22 +65,17 @@ const isRunning = (path: string) =>
 /** Emulates Resource Manager, and asks it. */
 const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnown = false) => {
   const all = { ...sound200, ...answers };
-  const times = new Map<string, number>();
   requests = [];
-  const endpoint: string = await serve((request, response) => {
+  const endpoint = await serve((request, response) => {
     const url = new URL(request.url!, "http://localhost");
-    requests.push({ raw: request.url!, url, headers: request.headers });
-    const key = url.searchParams.has("page") ? `${url.pathname}?page` : url.pathname;
-    const turn = times.get(key) ?? 0;
-    times.set(key, turn + 1);
-    const turns = all[key] ?? isRunning(key) ?? [{ status: 500, body: `no answer for ${key}` }];
-    const { status = 200, body } = turns[Math.min(turn, turns.length - 1)]!;
-    const text = typeof body === "function" ? body(endpoint) : body;
-    response.writeHead(status).end(typeof text === "string" ? text : JSON.stringify(text));
+    requests.push(url);
+    const { status = 200, body } = all[url.pathname] ??
+      isRunning(url.pathname) ?? { status: 500, body: `no answer for ${url.pathname}` };
+    response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
   });
   await Recorder.start({
     calls: {
-      "azure-native:authorization:getClientToken": () => ({ token }),
+      "azure-native:authorization:getClientToken": () => ({ token: "token" }),
     },
   });
   const settings = { ...validSettings, ...change, resourceManagerEndpoint: endpoint };
@@ -96,18 +84,7 @@ const ask = async (answers: Answers = {}, change: Partial<Settings> = {}, isKnow
   return getAzureState(settings, isKnown, connection);
 };
 
-const times = (path: string) => requests.filter(({ url }) => url.pathname === path).length;
-
-beforeEach(() => {
-  // Nobody waits here for what Azure needs a moment for; undici's clock ticks below a second.
-  const wait = globalThis.setTimeout;
-  jest
-    .spyOn(globalThis, "setTimeout")
-    .mockImplementation(((then: () => void, milliseconds = 0, ...args: []) =>
-      wait(then, milliseconds < 1000 ? milliseconds : 0, ...args)) as typeof setTimeout);
-});
-
-afterEach(() => jest.restoreAllMocks());
+const times = (path: string) => requests.filter(({ pathname }) => pathname === path).length;
 
 const machine = (name: string, tags?: Record<string, string>) => ({
   name,
@@ -118,19 +95,14 @@ const bootstrap = (provisioningState: string, tags?: Record<string, string>) => 
   body: { tags, properties: { provisioningState } },
 });
 const stepOf = (name: string) => `${vms}/${name}/extensions/bootstrap`;
-const noStep = [error(404, "ResourceNotFound")];
+const noStep = error(404, "ResourceNotFound");
 
-it("asks as Azure Resource Manager wants to be asked", async () => {
+it("asks Azure Resource Manager by the versions that it knows", async () => {
   const { groupState, groupLocation } = await ask();
 
-  const query = (path: string) =>
-    requests.find(({ url }) => url.pathname === path)?.url.searchParams;
+  const query = (path: string) => requests.find((url) => url.pathname === path)?.searchParams;
   expect(query(group)?.get("api-version")).toBe("2024-03-01");
   expect(Object.fromEntries(query(vms)!)).toEqual({ "api-version": "2024-11-01" });
-  for (const { raw, headers } of requests) {
-    expect(headers.authorization).toBe(`Bearer ${token}`);
-    expect(raw).not.toContain("+");
-  }
   expect(groupState).toBe("Succeeded");
   expect(groupLocation).toBe("westeurope");
 });
@@ -141,7 +113,7 @@ it("reads with which disk controller a machine was made, where Azure says", asyn
   const nvme = { ...machine("cp-2"), properties: { ...plain.properties, storageProfile } };
 
   const { machines } = await ask({
-    [vms]: [list(plain, nvme)],
+    [vms]: list(plain, nvme),
     ...{ [stepOf("cp-1")]: noStep, [stepOf("cp-2")]: noStep },
   });
 
@@ -152,11 +124,11 @@ it("reads with which disk controller a machine was made, where Azure says", asyn
 });
 
 describe("in a resource group of its own", () => {
-  const oneMachine = { [vms]: [list(machine("cp-1"))], [stepOf("cp-1")]: noStep };
+  const oneMachine = { [vms]: list(machine("cp-1")), [stepOf("cp-1")]: noStep };
 
   it.each([
     ["that has the stack's tag, as an interrupted first update leaves it", false, undefined],
-    ["that an older release made, and the outputs know", true, [groupWith()]],
+    ["that an older release made, and the outputs know", true, groupWith()],
   ])("has every machine for the cluster's %s", async (_, isKnown, found) => {
     const answers = { ...oneMachine, ...(found && { [group]: found }) };
     const azure = await ask(answers, {}, isKnown);
@@ -172,7 +144,7 @@ describe("in a resource group of its own", () => {
   it.each([undefined, { "zoned-stack": "organization/zoned/other" }])(
     "takes no group for its own that has the tags %j, nor machines in it",
     async (tags) => {
-      const azure = await ask({ ...oneMachine, [group]: [groupWith(tags)] });
+      const azure = await ask({ ...oneMachine, [group]: groupWith(tags) });
 
       expect(azure).toMatchObject({ isOwnGroup: false, isBegun: false, machines: new Map() });
     },
@@ -184,12 +156,12 @@ describe("in a resource group of others", () => {
   const platform = group.replace("zoned-test", "platform");
   const inPlatform = (answers: Answers): Answers =>
     Object.fromEntries(
-      Object.entries({ ...sound200, ...answers }).map(([path, turns]) => [
+      Object.entries({ ...sound200, ...answers }).map(([path, answer]) => [
         path.replace(group, platform),
-        turns,
+        answer,
       ]),
     );
-  const others = { [vms]: [list(machine("jumpbox"))], [stepOf("jumpbox")]: noStep };
+  const others = { [vms]: list(machine("jumpbox")), [stepOf("jumpbox")]: noStep };
 
   it("takes none of their machines for the cluster's, nor the cluster for begun", async () => {
     const azure = await ask(inPlatform(others), { resourceGroup: "platform" });
@@ -201,7 +173,7 @@ describe("in a resource group of others", () => {
 
   it("knows its own by the stack's tag", async () => {
     const answers = {
-      [vms]: [list(machine("jumpbox"), machine("cp-1", mine))],
+      [vms]: list(machine("jumpbox"), machine("cp-1", mine)),
       ...{ [stepOf("jumpbox")]: noStep, [stepOf("cp-1")]: noStep },
     };
     const azure = await ask(inPlatform(answers), { resourceGroup: "platform" });
@@ -219,21 +191,19 @@ it("asks Compute itself for machines and steps, and reads what the last update w
     "zoned-drained": "before",
   };
   const { machines } = await ask({
-    [vms]: [list(machine("cp-1", tags), machine("cp-2"))],
-    [stepOf("cp-1")]: [
-      bootstrap("Succeeded", {
-        "zoned-bootstrap-requested-at": "later",
-        "zoned-initial-control-plane": "the-initial-vm",
-        "zoned-kubernetes": "1.36.3",
-        "zoned-configuration": "def",
-        "zoned-restored-from": "latest",
-        "zoned-encryption-keys": "2 1",
-        "zoned-cas": "1 2",
-        "zoned-service-account-keys": "2 3",
-        "zoned-drained": "long before",
-        "zoned-script": "ghi",
-      }),
-    ],
+    [vms]: list(machine("cp-1", tags), machine("cp-2")),
+    [stepOf("cp-1")]: bootstrap("Succeeded", {
+      "zoned-bootstrap-requested-at": "later",
+      "zoned-initial-control-plane": "the-initial-vm",
+      "zoned-kubernetes": "1.36.3",
+      "zoned-configuration": "def",
+      "zoned-restored-from": "latest",
+      "zoned-encryption-keys": "2 1",
+      "zoned-cas": "1 2",
+      "zoned-service-account-keys": "2 3",
+      "zoned-drained": "long before",
+      "zoned-script": "ghi",
+    }),
     [stepOf("cp-2")]: noStep,
     [`${vms}/cp-2/instanceView`]: view("PowerState/deallocated", "ProvisioningState/succeeded"),
   });
@@ -267,7 +237,7 @@ it("asks Compute itself for machines and steps, and reads what the last update w
 it("takes a VM that could not be made for none that is off: its next PUT starts it", async () => {
   const vm = machine("cp-1");
   const { machines } = await ask({
-    [vms]: [list({ ...vm, properties: { ...vm.properties, provisioningState: "Failed" } })],
+    [vms]: list({ ...vm, properties: { ...vm.properties, provisioningState: "Failed" } }),
     [stepOf("cp-1")]: noStep,
     [`${vms}/cp-1/instanceView`]: view("ProvisioningState/failed/x", "PowerState/deallocated"),
   });
@@ -289,9 +259,9 @@ it("gives all that Azure shows of what others write on too, subnets of the clust
   const vm = machine("cp-1");
   const step = bootstrap("Succeeded");
   const { shown } = await ask({
-    [networkOf("virtualNetworks")]: [list(vnet, other)],
-    [vms]: [list(vm)],
-    [stepOf("cp-1")]: [step],
+    [networkOf("virtualNetworks")]: list(vnet, other),
+    [vms]: list(vm),
+    [stepOf("cp-1")]: step,
   });
 
   const of = (type: string, name: string) => shown.get(shownAs(`azure-native:${type}`, name));
@@ -308,7 +278,7 @@ it.each([
 ])("gives what Azure shows of a %s", async (type, path) => {
   const it = { name: "it", tags: { owner: "firm" } };
 
-  const { shown } = await ask({ [path!]: [list(it)] });
+  const { shown } = await ask({ [path!]: list(it) });
 
   expect(shown.get(shownAs(`azure-native:${type}`, "it"))).toEqual(it);
 });
@@ -316,7 +286,7 @@ it.each([
 it("gives what Azure shows of a private API's zone and its link, and asks for none where the program makes none", async () => {
   const zones = networkOf("privateDnsZones");
   const it = { name: "it", tags: { owner: "firm" } };
-  const answers = { [zones]: [list(it)], [`${zones}/it/virtualNetworkLinks`]: [list(it)] };
+  const answers = { [zones]: list(it), [`${zones}/it/virtualNetworkLinks`]: list(it) };
 
   const { shown } = await ask(answers, { apiAccess: "private" });
   for (const type of ["PrivateZone", "VirtualNetworkLink"])
@@ -331,7 +301,7 @@ const withIssuer = { machineIdentity: false };
 
 it("gives what Azure shows of a token issuer's account, and asks for none where there is no issuer", async () => {
   const it = { name: "it", tags: { owner: "firm" } };
-  const answers = { [accounts]: [list(it)] };
+  const answers = { [accounts]: list(it) };
   const ofIssuer = shownAs("azure-native:storage:StorageAccount", "it");
 
   expect((await ask(answers, withIssuer)).shown.get(ofIssuer)).toEqual(it);
@@ -341,7 +311,7 @@ it("gives what Azure shows of a token issuer's account, and asks for none where 
 
 it("gives no account where nobody has used storage yet, and hides no other refusal", async () => {
   const missing = error(409, "MissingSubscriptionRegistration");
-  expect((await ask({ [accounts]: [missing] }, withIssuer)).groupState).toBe("Succeeded");
+  expect((await ask({ [accounts]: missing }, withIssuer)).groupState).toBe("Succeeded");
 
   const refuses = (path: string) =>
     path.endsWith("/storageAccounts")
@@ -378,62 +348,23 @@ it.each([
   expect(times(identities)).toBe(asked);
 });
 
-it("reads all pages of a list", async () => {
-  const first = (endpoint: string) => ({
-    value: [machine("cp-1")],
-    nextLink: `${endpoint}${vms}?page=2`,
-  });
-  const { machines } = await ask({
-    [vms]: [{ body: first }],
-    [`${vms}?page`]: [list(machine("cp-2"))],
-    [stepOf("cp-1")]: noStep,
-    [stepOf("cp-2")]: noStep,
-  });
-
-  expect([...machines.keys()]).toEqual(["cp-1", "cp-2"]);
-});
-
 it("knows nothing of a group that does not exist, and asks for that once", async () => {
-  const missing = [error(404, "ResourceGroupNotFound")];
+  const missing = error(404, "ResourceGroupNotFound");
   const azure = await ask({ [group]: missing, [vms]: missing }, {}, true);
 
   expect(azure).toMatchObject({ groupState: undefined, isBegun: false, machines: new Map() });
   expect(requests).toHaveLength(2);
 });
 
-it.each([429, 500, 503])("asks again when Azure answers %d", async (status) => {
-  const { machines } = await ask({
-    [vms]: [error(status, "Busy"), error(status, "Busy"), list(machine("cp-1"))],
-    [stepOf("cp-1")]: noStep,
-  });
-
-  expect([...machines.keys()]).toEqual(["cp-1"]);
-  expect(times(vms)).toBe(3);
-});
-
-it.each`
-  problem                         | path     | answer                                | says      | asked
-  ${"is busy for good"}           | ${vms}   | ${error(503, "Busy")}                 | ${"503"}  | ${4}
-  ${"lets nobody in"}             | ${group} | ${error(403, "AuthorizationFailed")}  | ${"403"}  | ${1}
-  ${"knows no such subscription"} | ${vms}   | ${error(404, "SubscriptionNotFound")} | ${"404"}  | ${1}
-  ${"is no Azure"}                | ${vms}   | ${{ body: "<html>" }}                 | ${"JSON"} | ${1}
-`("says what to do when Azure $problem, never the token", async ({ path, answer, says, asked }) => {
-  const message = await ask({ [path]: [answer] }).then(
-    () => "no error",
-    (thrown: Error) => thrown.message,
-  );
-
-  expect(message).toContain(says);
-  expect(message).toMatch(new RegExp(`GET http://[^ ]*${path}`));
-  expect(message).not.toContain(token);
-  expect(times(path)).toBe(asked);
-});
-
 it("has nothing left to ask when it says why it fails", async () => {
-  const refused = ask({ [vms]: [error(404, "SubscriptionNotFound")] });
+  const refused = ask({ [vms]: error(404, "SubscriptionNotFound") });
 
   await expect(refused).rejects.toThrow("404");
   for (const path of Object.values(networkTypes)) expect(times(networkOf(path))).toBe(1);
+});
+
+it("fails where the login may not read the group", async () => {
+  await expect(ask({ [group]: error(403, "AuthorizationFailed") })).rejects.toThrow("403");
 });
 
 describe("an output that Azure fills in", () => {

@@ -15,14 +15,14 @@ import {
   quickAlgorithm,
   spawned,
 } from "../../support/api-server";
-import { FakeMachine } from "../../support/fake-machine";
+import { FakeMachine, realKubeadm } from "../../support/fake-machine";
 import { freePort } from "../../support/listen";
 import {
   Fixture,
   newFixture,
   trusting,
 } from "../../../tools/local-azure/tests/support/simulated/fixture";
-import { built } from "../../support/tools";
+import { built, output } from "../../support/tools";
 import { asRoot, describeUnless } from "../../support/unless";
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
@@ -55,13 +55,6 @@ const deployment = (namespace: string) => ({
   },
 });
 
-/** kubeadm knows only /etc/kubernetes, which is this machine's inside of a mount namespace. */
-const kubeadm = `exec unshare --mount bash -c '
-  mkdir -p "$0/etc/kubernetes/manifests"
-  mount -t tmpfs zoned-test /etc && mkdir -p /etc/kubernetes &&
-  mount --rbind "$0/etc/kubernetes" /etc/kubernetes
-  exec ${built("kubeadm")} "$@"' "$root" "$@"`;
-
 const conf = "/etc/kubernetes/admin.conf";
 const kubeletPem = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
@@ -71,7 +64,7 @@ const isOf = (fixture: Fixture, certificate: string) =>
 
 describeUnless(asRoot)("the real API server, controller manager, etcd and kubeadm", () => {
   const machine = new FakeMachine({
-    kubeadm,
+    kubeadm: realKubeadm(),
     kubectl: `exec ${built("kubectl")} "$@"`,
   });
   const worker = new FakeMachine({});
@@ -185,7 +178,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
 
   /** A user whose certificate these CAs sign. */
   async function userOf(fixture: Fixture, user: string, group: string): Promise<ApiUser> {
-    const signer = new FakeMachine({ kubeadm });
+    const signer = new FakeMachine({ kubeadm: realKubeadm() });
     for (const [file, text] of Object.entries(fixture.pki))
       signer.write(`/etc/kubernetes/pki/${file}`, text);
     signer.write("/etc/kubernetes/init.yaml", machine.read("/etc/kubernetes/init.yaml"));
@@ -337,6 +330,28 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
 
     expect(await restarted("kube-system")).toMatch(/^20/);
     expect(await restarted("default")).toBeUndefined();
+  });
+
+  it("have the script give up the member of a machine that joins again, and no other, and none where it never joined", async () => {
+    const ask = (verb: string, data: object) => {
+      const said = output("curl", [
+        ...["--silent", "--max-time", "10", "--cacert", pki("etcd/ca.crt")],
+        ...["--cert", pki("etcd/healthcheck-client.crt")],
+        ...["--key", pki("etcd/healthcheck-client.key"), "--data", JSON.stringify(data)],
+        `https://127.0.0.1:${ports.etcd}/v3/cluster/member/${verb}`,
+      ]);
+      return JSON.parse(said) as { members: { peerURLs: string[] }[] };
+    };
+    machine.write("/run/zoned/variables", "machine=demo-cp-2\naddress=172.16.2.4\n");
+    machine.write("/run/zoned/etcd-endpoints", `https://127.0.0.1:${ports.etcd}\n`);
+    const before = ask("list", {}).members;
+    ask("add", { peerURLs: ["https://172.16.2.4:2380"], isLearner: true });
+    expect(ask("list", {}).members).toHaveLength(2);
+
+    for (const _ of ["has joined", "never joined"]) {
+      await succeeds(machine, "forget_member");
+      expect(ask("list", {}).members).toEqual(before);
+    }
   });
 
   const onlyOf = ({ pki: files }: Fixture) =>

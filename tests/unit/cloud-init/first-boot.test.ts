@@ -1,21 +1,29 @@
 import { createHash } from "node:crypto";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
 
 import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
+import { bootstrapText, cloudInitText } from "../../../components/machine/payload";
 import { machinesOf } from "../../../components/settings/topology";
 import { versions } from "../../../components/versions";
 import { late as waiting } from "../../../tools/local-azure/machines/qemu/image/debian";
 import { wantedImages } from "../../../tools/mirror/images/wanted-images";
-import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
+import {
+  FakeMachine,
+  firstBootPrograms,
+  type FirstBootSettings,
+  killsItsScript,
+  shipFirstBoot,
+} from "../../support/fake-machine";
 import { serve } from "../../support/listen";
 import { specOf, validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
 import { installed, Outcome, output } from "../../support/tools";
+import { until } from "../../support/until";
 
 const archiveOf = (program: string) => {
   const folder = testFolder();
@@ -45,7 +53,6 @@ const images = ["kube-apiserver:v9.9.9", "coredns/coredns:v8", "pause:3.99"].map
 
 const programs = {
   ...firstBootPrograms(images),
-  "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
   dpkg: `case $1 in
     --configure) ;;
     --print-architecture) echo amd64 ;;
@@ -59,18 +66,8 @@ const imagesFile = "/etc/zoned/kubeadm-images.yaml";
 const imagesFor = (machine: FakeMachine) =>
   parseAllDocuments(machine.read(imagesFile)).map((document) => document.toJS());
 
-const environment = {
-  KUBERNETES_VERSION: "9.9.9",
-  ETCD_IMAGE_TAG: "9.9.8-0",
-  CONTAINER_RUNTIME: "docker",
-  CONTAINERD_AT_LEAST: "1.7.24",
-  DOCKER_AT_LEAST: versions.dockerAtLeast,
-  CRI_DOCKERD_VERSION: "0.9.9",
-  CREDENTIAL_PROVIDER_VERSION: "",
-};
-
 /** A healthy machine; each test makes one change to it. */
-const machine = (settings: Partial<typeof environment> & { MIRROR?: string } = {}) => {
+const machine = (settings: FirstBootSettings = {}) => {
   const archive = "/cri-dockerd/cri-dockerd-0.9.9.amd64.tgz";
   shelf.clear();
   shelf.set("/apt/Release.key", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n");
@@ -78,14 +75,7 @@ const machine = (settings: Partial<typeof environment> & { MIRROR?: string } = {
   shelf.set(`${archive}.sha256`, `${criDockerdSum}  ${archive}\n`);
 
   const made = new FakeMachine(programs);
-  made.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
-  const values = { ...environment, MIRROR: mirror, ...settings };
-  made.write(
-    "/etc/zoned/first-boot.env",
-    Object.entries(values)
-      .map(([name, value]) => `${name}='${value}'\n`)
-      .join(""),
-  );
+  shipFirstBoot(made, { MIRROR: mirror, ...settings });
   return made;
 };
 
@@ -233,6 +223,10 @@ describe("a first boot that ends well", () => {
     }
   });
 
+  it("keeps its log to root, for a program may say an address with a password in it", () => {
+    expect(statSync(join(healthy.root, "/var/log/zoned.log")).mode & 0o777).toBe(0o600);
+  });
+
   it("begins with the proxy, where there is one, by which it goes from then on", async () => {
     const behind = machine();
     behind.program("update-ca-certificates", "");
@@ -292,9 +286,8 @@ describe("a first boot that ends well", () => {
     expect(healthy.callsOf("apt-mark")).toEqual([
       "hold package-of-containerd package-of-runc",
       "hold package-of-dockerd",
-      "hold package-of-kubelet package-of-kubeadm package-of-kubectl",
+      "hold kubelet kubeadm kubectl",
     ]);
-    expect(healthy.read("/etc/needrestart/conf.d/zoned.conf")).toBe('$nrconf{restart} = "l";\n');
   });
 
   it("has configured dockerd to leave the firewall alone before the package starts it", async () => {
@@ -309,15 +302,6 @@ describe("a first boot that ends well", () => {
       "live-restore": true,
     });
   });
-
-  it.each(["containerd", "docker"])(
-    "lets containers of %s open more than 1,024 files, from its package's first start on",
-    (unit) => {
-      expect(healthy.read(`/seen-units/${unit}.service.d/zoned-limits.conf`)).toBe(
-        "[Service]\nLimitNOFILE=1048576\n",
-      );
-    },
-  );
 
   it("starts containerd once, with its settings, and Docker on top of it", async () => {
     const starts = healthy
@@ -355,29 +339,54 @@ describe("a first boot that ends well", () => {
     );
   });
 
-  it("has the kernel forward packets, and bridged ones meet iptables", async () => {
-    expect(healthy.read("/etc/sysctl.d/90-zoned.conf").trim().split("\n")).toEqual([
-      "net.ipv4.ip_forward = 1",
-      "net.bridge.bridge-nf-call-iptables = 1",
-      "net.bridge.bridge-nf-call-ip6tables = 1",
-      "fs.inotify.max_user_instances = 8192",
-      "fs.inotify.max_user_watches = 524288",
-    ]);
+  const routes = "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n";
+  const files = "[Service]\nLimitNOFILE=1048576\n";
+  it.each([
+    [
+      "the kernel forwards packets, and bridged ones meet iptables",
+      "/etc/sysctl.d/90-zoned.conf",
+      [
+        "net.ipv4.ip_forward = 1\n",
+        "net.bridge.bridge-nf-call-iptables = 1\n",
+        "net.bridge.bridge-nf-call-ip6tables = 1\n",
+        "fs.inotify.max_user_instances = 8192\n",
+        "fs.inotify.max_user_watches = 524288\n",
+      ].join(""),
+    ],
+    [
+      "networkd takes no routes of the pod network away when it restarts",
+      "/etc/systemd/networkd.conf.d/zoned.conf",
+      routes,
+    ],
+    [
+      "swap stays off",
+      "/etc/fstab",
+      "UUID=1 / ext4 defaults 0 1\n# /swap.img\tnone\tswap\tsw\t0\t0\n",
+    ],
+    [
+      "an upgrade restarts nothing",
+      "/etc/needrestart/conf.d/zoned.conf",
+      '$nrconf{restart} = "l";\n',
+    ],
+    // From its package's first start on.
+    [
+      "containerd's containers open more files",
+      "/seen-units/containerd.service.d/zoned-limits.conf",
+      files,
+    ],
+    [
+      "Docker's containers open more files",
+      "/seen-units/docker.service.d/zoned-limits.conf",
+      files,
+    ],
+  ])("has it that %s, by %s", (_, path, text) => {
+    expect(healthy.read(path)).toBe(text);
+  });
+
+  it("has that at once", () => {
     expect(healthy.callsOf("sysctl")).toEqual(["--load /etc/sysctl.d/90-zoned.conf"]);
-  });
-
-  it("keeps networkd from taking the pod network's routes away when it restarts", () => {
-    expect(healthy.read("/etc/systemd/networkd.conf.d/zoned.conf")).toBe(
-      "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",
-    );
-  });
-
-  it("turns swap off for good", async () => {
     expect(healthy.callsOf("systemctl")).toContain("mask swap.target");
     expect(healthy.callsOf("swapoff")).toEqual(["--all"]);
-    expect(healthy.read("/etc/fstab")).toBe(
-      "UUID=1 / ext4 defaults 0 1\n# /swap.img\tnone\tswap\tsw\t0\t0\n",
-    );
   });
 
   it("brings the rule back at every boot, before anything starts a container", async () => {
@@ -496,7 +505,7 @@ it("takes rarer modules from the package that some kernels keep them in, and the
     "dpkg-query",
     `case $* in
       *linux-image-*) printf '%s linux-image-%s\\n' 'ii ' azure 'un ' generic 'ii ' unsigned-6.0-azure ;;
-      *) ${programs["dpkg-query"]} ;;
+      *) ${firstBootPrograms([])["dpkg-query"]} ;;
     esac`,
   );
   split.program("apt-cache", "[[ $* =~ show.linux-modules-extra-(6.0-azure|azure|generic)$ ]]");
@@ -518,7 +527,7 @@ it("takes rarer modules from the package that some kernels keep them in, and the
 it("tries each step again that may fail for a while, with longer and longer pauses, and downloads six times for five minutes", async () => {
   const downloads = { add_package_source: 8, install_tools: 5, install_runtime: 5 };
   const more = { install_kubernetes: 5, install_cri_dockerd: 5, pull_images: 5 };
-  const others = { check_egress: 20, load_modules: 1, close_metadata: 1, configure_containerd: 2 };
+  const others = { check_egress: 42, load_modules: 1, close_metadata: 1, configure_containerd: 2 };
   const poor = machine({ CONTAINER_RUNTIME: "cri-dockerd" });
   poor.stumble({ ...downloads, ...more, ...others });
 
@@ -553,29 +562,40 @@ const locks = [
   "cache/apt/archives/lock",
 ];
 
-it.each(locks)(
-  "waits for who holds /var/%s, as apt itself does not for all of them",
-  async (lock) => {
-    const busy = machine();
-    for (const one of locks) busy.write(`/var/${one}`, "");
-    busy.program(
-      "apt-get",
-      `python3 -c 'import fcntl, sys
+it("waits for each lock that somebody holds, as apt itself does not for all of them", async () => {
+  const busy = machine();
+  for (const one of locks) busy.write(`/var/${one}`, "");
+  busy.program(
+    "apt-get",
+    `python3 -c 'import fcntl, sys
 for path in sys.argv[1:]: fcntl.lockf(open(path, "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)
 ' $root/var/{${locks.join(",")}} || exit 100`,
-    );
-    const holder = spawn("python3", [
-      "-c",
-      "import fcntl, sys, time\nfile = open(sys.argv[1], 'r+')\nfcntl.lockf(file, fcntl.LOCK_EX)\nprint(flush=True)\ntime.sleep(2)",
-      join(busy.root, "var", lock),
-    ]);
-    await once(holder.stdout, "data");
+  );
+  busy.program("python3", 'exec /usr/bin/python3 "$@" >>"$root/said"');
+  busy.write("/said", "");
+  const holder = spawn("python3", [
+    "-c",
+    `import fcntl, sys
+files = [open(path, "r+") for path in sys.argv[1:]]
+for file in files: fcntl.lockf(file, fcntl.LOCK_EX)
+print(flush=True)
+for file in files:
+    sys.stdin.readline()
+    file.close()`,
+    ...locks.map((lock) => join(busy.root, "var", lock)),
+  ]);
+  await once(holder.stdout, "data");
 
-    expect((await runPart(busy, "install_tools")).code).toBe(0);
+  const installing = runPart(busy, "install_tools");
+  for (const lock of locks) {
+    const waits = `waiting for ${join(busy.root, "var", lock)}\n`;
+    await until(waits, async () => busy.read("/said").endsWith(waits));
+    holder.stdin.write("\n");
+  }
 
-    expect(busy.callsOf("apt-get")).toHaveLength(1);
-  },
-);
+  expect((await installing).code).toBe(0);
+  expect(busy.callsOf("apt-get")).toHaveLength(1);
+});
 
 it("needs no timers of upgrades, which not every image has", async () => {
   const bare = machine();
@@ -591,6 +611,16 @@ it("waits where it is at work already, and then has nothing left to do", async (
 
   expect(outcomes.map(({ code }) => code)).toEqual([0, 0]);
   expect(healthy.callsOf("swapoff")).toHaveLength(1);
+});
+
+it("waits for the step that is at work where the script above it was killed", async () => {
+  const healthy = machine();
+  healthy.program("swapoff", killsItsScript);
+
+  await expect(boot(healthy)).rejects.toThrow();
+  expect((await boot(healthy)).code).toBe(0);
+
+  expect(healthy.read("/var/log/zoned.log")).toMatch(/the step has ended[^]* egress: begins/);
 });
 
 it("lets upgrades in the background begin again where nobody had switched them off", async () => {
@@ -615,6 +645,14 @@ it("repairs packages that a try left half configured, and goes on", async () => 
   expect((await runPart(shaky, "install_kubernetes")).code).toBe(0);
 });
 
+it("is waited for by the bootstrap step for longer than each of its own steps may take", () => {
+  const [, waits] = /^step "first boot" (\d+) /m.exec(bootstrapText())!;
+  const limits = [...cloudInitText("first-boot.sh").matchAll(/step "[\w -]+" (\d+) \d+ /g)];
+
+  expect(limits.length).toBeGreaterThan(12);
+  for (const [, limit] of limits) expect(Number(waits)).toBeGreaterThan(2 * Number(limit));
+});
+
 it("names the step that failed in the end, and starts none after it", async () => {
   const broken = machine();
   broken.program("apt-get", "[[ $* == *update ]] && exit 100");
@@ -629,14 +667,20 @@ it("names the step that failed in the end, and starts none after it", async () =
   expect(broken.callsOf("modprobe")).toEqual([]);
 });
 
-it("names the step that filled the disk", async () => {
-  const full = machine();
-  full.mount("/var", 256);
-  full.program("swapoff", 'yes >>"$root/var/log/zoned.log"');
+it.each<[string, string, number, (of: FakeMachine) => void]>([
+  ["that fills the disk", 'yes >>"$root/var/log/zoned.log"', 1, (full) => full.mount("/var", 256)],
+  // As for lack of memory.
+  ["whose program is killed", "exit 137", 137, () => undefined],
+])("names a step %s, and not as one that lacked time", async (_, does, code, prepare) => {
+  const broken = machine();
+  prepare(broken);
+  broken.program("swapoff", does);
 
-  expect((await boot(full)).code).toBe(1);
+  const outcome = await boot(broken);
 
-  expect(full.read(failure)).toBe("swap off, exit code 1\n");
+  expect(outcome.code).toBe(code);
+  expect(broken.read(failure)).toBe(`swap off, exit code ${code}\n`);
+  expect(outcome.stdout).not.toContain("were not enough");
 });
 
 it("stops a step that hangs, with all that it started, and names it", async () => {
@@ -651,16 +695,6 @@ it("stops a step that hangs, with all that it started, and names it", async () =
   expect(isRunning(hanging.read("/hanging").trim())).toBe(false);
 });
 
-it("does not report a step whose program was killed, as for lack of memory, as one that lacked time", async () => {
-  const killed = machine();
-  killed.program("swapoff", "exit 137");
-
-  const { stdout } = await boot(killed);
-
-  expect(killed.read(failure)).toBe("swap off, exit code 137\n");
-  expect(stdout).not.toContain("were not enough");
-});
-
 it("says where it cannot connect to, before anything else", async () => {
   const shut = machine({ MIRROR: "http://127.0.0.1:9/zoned" });
 
@@ -669,9 +703,9 @@ it("says where it cannot connect to, before anything else", async () => {
   expect(shut.read(failure)).toBe("egress, exit code 1\n");
   expect(shut.read("/var/log/zoned.log")).toContain("no connection to 127.0.0.1 port 9");
   expect(shut.callsOf("apt-get")).toEqual([]);
-  // A route or a firewall rule of the same `pulumi up` may be minutes behind the machine.
+  // docs/landing-zone.md gives those who add a route to the new network twenty minutes.
   const seconds = shut.callsOf("sleep").reduce((sum, pause) => sum + Number(pause), 0);
-  expect(seconds).toBeGreaterThan(8 * 60);
+  expect(seconds).toBeGreaterThanOrEqual(20 * 60);
 });
 
 it("names every host that it cannot connect to, those of the distribution's archive among them", async () => {
@@ -698,10 +732,7 @@ const registries = ["quay.io", "docker.io"]
 
 describe("without a mirror", () => {
   /** Connects to every host but these. */
-  const official = (
-    unreachable: readonly string[] = [],
-    settings: Partial<typeof environment> = {},
-  ) => {
+  const official = (unreachable: readonly string[] = [], settings: FirstBootSettings = {}) => {
     const made = machine({ ...settings, MIRROR: "" });
     made.program(
       "timeout",
@@ -736,14 +767,13 @@ describe("without a mirror", () => {
     const { code, hosts } = await check(healthy);
 
     expect(code).toBe(0);
-    expect(hosts.slice(0, -registries.length)).toEqual([
-      "archive.example 80",
-      "other.example 8443",
-      "pkgs.k8s.io 443",
-      "prod-cdn.packages.k8s.io 443",
-      "registry.k8s.io 443",
-      ...more,
-    ]);
+    expect(hosts.sort()).toEqual(
+      [
+        ...["archive.example 80", "other.example 8443", "pkgs.k8s.io 443"],
+        ...["prod-cdn.packages.k8s.io 443", "registry.k8s.io 443", ...more],
+        ...registries.map((host) => `${host} 443`),
+      ].sort(),
+    );
   });
 
   it.each([
@@ -763,6 +793,24 @@ describe("without a mirror", () => {
 
     expect(code).toBe(0);
     expect(hosts.sort()).toEqual(["proxy.example 3128", ...scene.left].sort());
+  });
+
+  it("asks all hosts at once, since each that a firewall drops packets to takes its ten seconds", async () => {
+    const shut = machine({ MIRROR: "" });
+    const asked = 3 + registries.length;
+    // An answer comes when all have been asked, or not in time.
+    shut.program(
+      "timeout",
+      `[[ $* == */dev/tcp/* ]] || { shift 2; exec "$@"; }
+      echo asked >>"$root/asked"
+      for _ in {1..100}; do (($(wc --lines <"$root/asked") < ${asked})) || exit 124; /bin/sleep 0.02; done`,
+    );
+
+    const { code, stdout } = await check(shut);
+
+    expect(code).toBe(1);
+    expect(stdout.match(/no connection/g)).toHaveLength(1 + registries.length);
+    expect(stdout).toContain("pkgs.k8s.io port 443,prod-cdn.packages.k8s.io port 443,registry");
   });
 
   it("only says so where registries of add-ons cannot be reached, which a cluster may not need", async () => {
@@ -861,21 +909,25 @@ it("takes Docker's command line too, where the distribution has it in a package 
 it.each([
   { step: "install_kubeadm", takes: ["kubeadm"] },
   { step: "install_kubelet", takes: ["kubelet", "kubectl"] },
-])("upgrades $takes alone by $step, and holds the new version", async ({ step, takes }) => {
-  const member = machine({ KUBERNETES_VERSION: "9.9.10" });
-  await runPart(member, step);
+])(
+  "upgrades $takes alone by $step, and holds the new version, also behind somebody's own program of that name",
+  async (scene) => {
+    const { step, takes } = scene;
+    const member = machine({ KUBERNETES_VERSION: "9.9.10" });
+    member.program("dpkg-query", 'echo "no path found matching pattern ${@: -1}" >&2; exit 1');
 
-  const [install, ...more] = member.callsOf("apt-get");
-  expect(more).toEqual([]);
-  expect(install).toMatch(
-    new RegExp(
-      ` --allow-change-held-packages ${takes.map((name) => `${name}=9.9.10-\\*`).join(" ")}$`,
-    ),
-  );
-  expect(member.callsOf("apt-mark")).toEqual([
-    `hold ${takes.map((name) => `package-of-${name}`).join(" ")}`,
-  ]);
-});
+    expect((await runPart(member, step)).code).toBe(0);
+
+    const [install, ...more] = member.callsOf("apt-get");
+    expect(more).toEqual([]);
+    expect(install).toMatch(
+      new RegExp(
+        ` --allow-change-held-packages ${takes.map((name) => `${name}=9.9.10-\\*`).join(" ")}$`,
+      ),
+    );
+    expect(member.callsOf("apt-mark")).toEqual([`hold ${takes.join(" ")}`]);
+  },
+);
 
 /** containerd's file as this version of it would read it, in its own words. */
 const containerdReads = async (containerd: string) => {
@@ -942,25 +994,15 @@ it.each([
   });
 });
 
-it.each([
-  ["sda", "", []],
-  ["nvme0n1", "", ["azure-vm-utils"]],
-  ["nvme0n1", "exit 100", []],
-])(
-  "has the rules by which volumes are found on NVMe, with the disk %s and apt that says %j",
-  async (disk, show, installed) => {
-    const made = machine();
-    made.write(`/dev/${disk}`, "");
-    made.program("apt-cache", show);
+it("has the rules by which volumes are found on a machine with NVMe", async () => {
+  const made = machine();
+  made.write("/dev/nvme0n1", "");
+  made.program("apt-cache", "");
 
-    const { code, stdout } = await boot(made);
+  const { code, stdout } = await boot(made);
 
-    expect(code).toBe(0);
-    const packages = made.callsOf("apt-get").map((call) => call.split(" ").at(-1));
-    expect(packages.filter((name) => name === "azure-vm-utils")).toEqual(installed);
-    expect(stdout.includes("rules for disks: done")).toBe(disk !== "sda");
-  },
-);
+  expect([code, stdout.includes("rules for disks: done")]).toEqual([0, true]);
+});
 
 it("asks the mirror's host for every image first", async () => {
   const healthy = machine({ MIRROR: `${mirror}/below` });

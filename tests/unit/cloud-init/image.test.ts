@@ -1,4 +1,4 @@
-import { FakeMachine, firstBootPrograms } from "../../support/fake-machine";
+import { FakeMachine, firstBootPrograms, shipFirstBoot } from "../../support/fake-machine";
 import { serve } from "../../support/listen";
 
 const names = ["kube-apiserver:v9.9.9", "pause:3.99"].map((name) => `registry.k8s.io/${name}`);
@@ -26,7 +26,7 @@ const programs = {
   ...firstBootPrograms(names),
   "dpkg-query": `case $1 in
     --show) cat "$root/packages" ;;
-    *) for path in "\${@:2}"; do echo "package-of-$(basename "$path"): $path"; done ;;
+    *) ${firstBootPrograms([])["dpkg-query"]} ;;
   esac`,
   dpkg: '[[ $1 == --configure ]] || exec /usr/bin/dpkg "$@"',
   ctr: 'cat "$root/images"',
@@ -37,25 +37,15 @@ const programs = {
   "systemd-run": '"${@: -3}"',
 };
 
+const nowhere = "http://127.0.0.1:1";
 let mirror: string;
 beforeAll(async () => (mirror = await serve((_, reply) => void reply.end("key"))));
 
 /** A machine that has all that its settings want, as the one of which an image is made. */
 function machine(MIRROR = mirror): FakeMachine {
   const made = new FakeMachine(programs);
-  for (const name of ["first-boot.sh", "generalize.sh"]) made.ship(name, `/opt/zoned/${name}`);
-  const values = {
-    KUBERNETES_VERSION: "9.9.9",
-    ETCD_IMAGE_TAG: "",
-    CONTAINER_RUNTIME: "docker",
-    CONTAINERD_AT_LEAST: "1.7.24",
-    DOCKER_AT_LEAST: "26.1.3",
-    CRI_DOCKERD_VERSION: "0.9.9",
-    CREDENTIAL_PROVIDER_VERSION: "",
-    MIRROR,
-  };
-  const environment = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);
-  made.write("/etc/zoned/first-boot.env", environment.join(""));
+  made.ship("generalize.sh", "/opt/zoned/generalize.sh");
+  shipFirstBoot(made, { MIRROR });
   made.write("/etc/zoned/add-on-images", addOns.map((image) => `${image}\n`).join(""));
   made.write("/packages", held("9.9.9"));
   made.write("/images", pulled("sha256:1"));
@@ -82,8 +72,6 @@ async function ofImage(MIRROR = mirror): Promise<FakeMachine> {
   return made;
 }
 
-const nowhere = "http://127.0.0.1:1";
-
 it("fetches nothing where the image has everything, and configures the machine as any other", async () => {
   const made = await ofImage(nowhere);
 
@@ -105,18 +93,52 @@ it("fetches nothing where the image has everything, and configures the machine a
   expect(made.has("/var/lib/zoned/first-boot.done")).toBe(true);
 });
 
-it.each([
-  ["a package of another version", "/packages", held("9.9.8"), "package kubelet 9.9.9-*"],
-  ["no such image", "/images", "", `image ${names[0]} *`],
+const set = (made: FakeMachine, name: string, value: string) => {
+  const environment = made.read("/etc/zoned/first-boot.env");
+  const line = new RegExp(`^${name}=.*$`, "m");
+  made.write("/etc/zoned/first-boot.env", environment.replace(line, `${name}='${value}'`));
+};
+
+it.each<[string, (made: FakeMachine) => void, string]>([
+  [
+    "a package of another version",
+    (made) => made.write("/packages", held("9.9.8")),
+    "package kubelet 9.9.9-*",
+  ],
+  ["no such image", (made) => made.write("/images", ""), `image ${names[0]} *`],
   [
     "an image of another digest than it was made with",
-    "/images",
-    pulled("sha256:2"),
+    (made) => made.write("/images", pulled("sha256:2")),
     `image ${names[1]} sha256:1 any more`,
   ],
-])("knows what the image lacks: %s", async (_, path, text, named) => {
-  const made = await ofImage();
-  made.write(path, text);
+  [
+    "a containerd that is too old by now",
+    (made) => made.program("containerd", "echo containerd.io containerd 1.7.23 abcdef"),
+    "package containerd 1.7.24",
+  ],
+  [
+    "a Docker that is too old by now",
+    (made) => made.program("dockerd", "echo Docker version 26.1.2, build abc"),
+    "package docker.io 26.1.3",
+  ],
+  [
+    "what logs in to registries, which came later",
+    (made) => set(made, "CREDENTIAL_PROVIDER_VERSION", "v9.9.1"),
+    "program azure-acr-credential-provider v9.9.1",
+  ],
+  [
+    "what goes between the kubelet and Docker, which came later",
+    (made) => set(made, "CONTAINER_RUNTIME", "cri-dockerd"),
+    "program cri-dockerd 0.9.9",
+  ],
+  [
+    "what came from another mirror",
+    (made) => set(made, "MIRROR", "https://mirror.example"),
+    `these settings, but mirror ${nowhere}`,
+  ],
+])("knows what the image lacks: %s", async (_, change, named) => {
+  const made = await ofImage(nowhere);
+  change(made);
   made.write("/var/lib/zoned/lacking", "");
 
   expect((await made.run("/opt/zoned/first-boot.sh", ["compare_image"])).code).toBe(0);
@@ -126,8 +148,7 @@ it.each([
 
 it("finds an image of Docker Hub by the name that Docker has for it", async () => {
   const made = await ofImage();
-  const environment = made.read("/etc/zoned/first-boot.env");
-  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='cri-dockerd'"));
+  set(made, "CONTAINER_RUNTIME", "cri-dockerd");
   made.write("/usr/local/bin/cri-dockerd", "#!/bin/sh\necho cri-dockerd 0.9.9\n", 0o755);
   const listed = [...names, addOns[0]!, "flannel/flannel:v8"].map((name) => `image ${name} id`);
   made.program(
@@ -142,6 +163,8 @@ it("finds an image of Docker Hub by the name that Docker has for it", async () =
 
   expect(compared).toEqual({ code: 0, stdout: "", stderr: "" });
   expect(made.read("/var/lib/zoned/lacking")).toBe("");
+  // Neither answers before it runs.
+  expect(made.callsOf("systemctl")).toEqual(["start containerd.service", "start docker.service"]);
 });
 
 it("leaves an add-on's image that the image lacks to the kubelet, and says so", async () => {
@@ -158,8 +181,7 @@ it("leaves an add-on's image that the image lacks to the kubelet, and says so", 
 
 it("names and installs what the image lacks, as where it is one of other settings", async () => {
   const made = await ofImage();
-  const environment = made.read("/etc/zoned/first-boot.env");
-  made.write("/etc/zoned/first-boot.env", environment.replace("='docker'", "='containerd'"));
+  set(made, "CONTAINER_RUNTIME", "containerd");
 
   const { code, stdout } = await boot(made);
 
@@ -196,8 +218,9 @@ describe("a machine that an image is made of", () => {
     made.write("/etc/machine-id", "0123\n");
     made.write("/etc/ssh/ssh_host_rsa_key", "secret");
     made.write("/etc/kubernetes/kubelet.conf", "secret");
-    for (const secret of ["kubelet/pki/kubelet.key", "dbus/machine-id"])
-      made.write(`/var/lib/${secret}`, "secret");
+    for (const own of ["pki/kubelet.key", "config.yaml", "kubeadm-flags.env"])
+      made.write(`/var/lib/kubelet/${own}`, "secret");
+    made.write("/var/lib/dbus/machine-id", "secret");
     made.write("/root/.bash_history", "secret");
     made.write("/etc/kubernetes/manifests/.keep", "");
     made.write("/etc/zoned/firewall.nft", "");
@@ -221,7 +244,7 @@ describe("a machine that an image is made of", () => {
       "/etc/zoned/first-boot.env",
       "/etc/zoned/add-on-images",
       "/var/lib/zoned",
-      "/var/lib/kubelet/pki",
+      ...["pki", "config.yaml", "kubeadm-flags.env"].map((own) => `/var/lib/kubelet/${own}`),
       "/var/lib/dbus/machine-id",
       "/var/log/zoned.log",
       "/root/.bash_history",
@@ -233,7 +256,8 @@ describe("a machine that an image is made of", () => {
     }
     expect(made.callsOf("cloud-init")).toEqual(["clean --logs"]);
     expect(made.callsOf("waagent")).toEqual(["-deprovision+user -force"]);
-    expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
+    // A kubelet that runs would write its files anew.
+    expect(made.callsOf("systemctl")).toEqual(["stop kubelet.service", "poweroff"]);
   });
 
   it.each<[string, string, (image: string) => string[], string?]>([
@@ -246,13 +270,8 @@ describe("a machine that an image is made of", () => {
       const { made, outcome } = await generalized((one) => {
         one.program("cri-dockerd", "");
         one.write("/usr/local/bin/cri-dockerd", "#!/bin/sh\necho cri-dockerd 0.9.9\n", 0o755);
-        const environment = one.read("/etc/zoned/first-boot.env");
-        one.write(
-          "/etc/zoned/first-boot.env",
-          environment
-            .replace("RUNTIME='docker'", `RUNTIME='${runtime}'`)
-            .replace(/MIRROR=.*/, `MIRROR='${from}'`),
-        );
+        set(one, "CONTAINER_RUNTIME", runtime);
+        set(one, "MIRROR", from);
       });
 
       expect(outcome).toMatchObject({ code: 0, stderr: "" });

@@ -1,12 +1,13 @@
 import { eventCordon, repairsWait } from "../../../components/cluster/turns";
 import { bootstrapText, cloudInitText } from "../../../components/machine/payload";
 import { eventTypes, ScheduledEvents } from "../../../tools/local-azure/arm/scheduled-events";
-import { worker } from "../../support/bootstrapped-machine";
+import { listedNode, staticPods, worker } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { run } from "../../support/tools";
 
 const name = "zoned-test-cp-2";
 const id = "602D9444-D2CD-49C7-8624-8643E7171297";
+const other = "zoned-test-cp-1";
 const minutes = 60_000;
 const begun = Date.now();
 
@@ -34,25 +35,6 @@ const pod = (podName: string, change: object = {}) => ({
   status: { phase: "Running" },
 });
 
-const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
-const components = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
-const peerIs = (status: string) => ({
-  items: [
-    {
-      kind: "Node",
-      metadata: {
-        name: "zoned-test-cp-1",
-        labels: { "node-role.kubernetes.io/control-plane": "" },
-      },
-      status: ready(status),
-    },
-    ...components.map((component) => ({
-      kind: "Pod",
-      metadata: { name: `${component}-zoned-test-cp-1` },
-      status: ready(status),
-    })),
-  ],
-});
 const members = {
   members: [1, 2, 3].map((n) => ({
     ID: `${n}000`,
@@ -103,6 +85,17 @@ interface World {
   readonly pods?: readonly object[];
   readonly node?: object;
   readonly peer?: string;
+  /** That are there beside these. */
+  readonly files?: readonly string[];
+}
+
+/** What a machine has done after a look at its events. */
+interface Look {
+  readonly approved: readonly string[];
+  readonly isCordoned: boolean;
+  readonly evicted: readonly string[];
+  readonly hasTurn: boolean;
+  readonly says: string;
 }
 
 class Machine extends FakeMachine {
@@ -114,14 +107,14 @@ class Machine extends FakeMachine {
       "/var/lib/zoned/variables",
       `machine=${name}\nrole=${role}\naddress=172.16.2.4\nawaits_ready=yes\napi_name=it\napi_port=6443\ndrain_minutes=15\n`,
     );
-    for (const file of ["approved", "evicted", "said", "given", "run/it"])
+    for (const file of ["approved", "evicted", "said", "given", "run/it", ...(world.files ?? [])])
       this.write(`/${file}`, "");
-    this.write(
-      "/node",
-      JSON.stringify({ metadata: { name }, spec: {}, status: ready("True"), ...node }),
-    );
+    this.write("/node", JSON.stringify({ ...listedNode(name), spec: {}, ...node }));
     this.write("/status", JSON.stringify({ header: { member_id: "2000" }, leader: "2000" }));
-    this.write("/objects", JSON.stringify(peerIs(peer)));
+    this.write(
+      "/objects",
+      JSON.stringify({ items: [listedNode(other, peer), ...staticPods(other)] }),
+    );
     this.write("/etc/cni/net.d/10-it.conflist", "");
     this.write("/proc/uptime", "1000.00 900.00\n");
     this.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
@@ -159,6 +152,11 @@ class Machine extends FakeMachine {
   }
   get isCordoned(): boolean {
     return this.json("node").spec.unschedulable === true;
+  }
+  get state() {
+    const { approved, isCordoned } = this;
+    const hasTurn = name in this.json("turns").data;
+    return { approved, isCordoned, evicted: this.lines("evicted"), hasTurn };
   }
 }
 
@@ -228,23 +226,76 @@ describe("a machine that Azure is to redeploy", () => {
     expect([machine.approved, machine.isCordoned, machine.lines("evicted")]).toEqual(expected);
   });
 
-  it("knows both forms of a time that Azure's documentation has", async () => {
-    const NotBefore = new Date(begun + 900_000).toISOString().replace(/\.\d+/, "");
-    const machine = new Machine({ events: [eventOf("Redeploy", 900, { NotBefore })] });
-
-    expect((await machine.look()).code).toBe(0);
-
-    expect(machine.approved).toEqual(approvedFor);
+  const evicted = ["web-1/eviction"];
+  const withPod = { pods: [pod("web-1")] };
+  const elsewhere = (why: string) => ({
+    turns: { "zoned-test-workers-2": until(why, 30 * minutes) },
   });
-
-  it("does not approve while a budget holds a pod", async () => {
-    const machine = new Machine({ events: [eventOf("Redeploy")], pods: [pod("web-1")] });
-    machine.write("/budget", "");
+  it.each<[string, World, Partial<Look>]>([
+    [
+      "knows both forms of a time that Azure's documentation has",
+      {
+        events: [
+          eventOf("Redeploy", 900, {
+            NotBefore: new Date(begun + 900_000).toISOString().replace(/\.\d+/, ""),
+          }),
+        ],
+      },
+      { approved: approvedFor, isCordoned: true, hasTurn: true },
+    ],
+    [
+      "does not approve while a budget holds a pod",
+      { ...withPod, files: ["budget"] },
+      { isCordoned: true, evicted, hasTurn: true, says: "The disruption budget web needs 2" },
+    ],
+    [
+      "has no turn when another machine has written at the same moment",
+      { files: ["conflict"] },
+      { says: "zoned-maintenance: 409" },
+    ],
+    [
+      "waits for an update that has another machine down",
+      elsewhere("update"),
+      { says: "zoned-test-workers-2 is down for update" },
+    ],
+    [
+      "is drained where somebody has uncordoned what an update had drained",
+      { node: { metadata: { name, annotations: { "zoned/drained": "unschedulable" } } } },
+      { approved: approvedFor, isCordoned: true, hasTurn: true },
+    ],
+    [
+      "is no other machine's business",
+      { events: [eventOf("Reboot", 900, { Resources: ["another"] })] },
+      {},
+    ],
+    [
+      "waits for nobody's turn where it is a Spot machine's end, half a minute ahead",
+      { events: [eventOf("Preempt", 30)], ...elsewhere("Reboot"), ...withPod },
+      { isCordoned: true, evicted, says: "zoned-test-workers-2 is down for Reboot" },
+    ],
+    [
+      "as a control plane does not approve while another one is not well",
+      { role: "control-plane", peer: "False" },
+      { says: "node zoned-test-cp-1: Ready is False" },
+    ],
+  ])("%s", async (_, world, expected) => {
+    const machine = new Machine({ events: [eventOf("Redeploy")], ...world });
 
     const { stdout } = await machine.look();
 
-    expect(machine.approved).toEqual([]);
-    expect(stdout).toContain("The disruption budget web needs 2");
+    const { says = "", ...state } = expected;
+    const untouched = { approved: [], isCordoned: false, evicted: [], hasTurn: false };
+    expect(machine.state).toEqual({ ...untouched, ...state });
+    expect(stdout).toContain(says);
+    if (Object.keys(expected).length === 0) expect(machine.lines("said")).toEqual([]);
+  });
+
+  it("is not looked at while the bootstrap step is at work", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")] });
+
+    await machine.duringStep("look_at_events");
+
+    expect(machine.isCordoned).toBe(false);
   });
 
   it("gives pods that a budget holds drainMinutes, takes pods again and lets others be down, and tries again an hour later", async () => {
@@ -341,25 +392,6 @@ describe("a machine that Azure is to redeploy", () => {
     expect(Object.keys(machine.json("turns").data)).toEqual([name]);
   });
 
-  it("has no turn when another machine has written at the same moment", async () => {
-    const machine = new Machine({ events: [eventOf("Redeploy")] });
-    machine.write("/conflict", "");
-
-    await machine.look();
-
-    expect(machine.isCordoned).toBe(false);
-    expect(machine.approved).toEqual([]);
-  });
-
-  it("waits for an update that has another machine down", async () => {
-    const turns = { "zoned-test-workers-2": until("update", 30 * minutes) };
-    const machine = new Machine({ events: [eventOf("Redeploy")], turns });
-
-    await machine.look();
-
-    expect(machine.isCordoned).toBe(false);
-  });
-
   it.each([
     [
       "that an update has drained",
@@ -409,15 +441,6 @@ describe("a machine that Azure is to redeploy", () => {
       expect([machine.approved, machine.lines("evicted")]).toEqual(expected);
     },
   );
-
-  it("is drained where somebody has uncordoned what an update had drained", async () => {
-    const node = { metadata: { name, annotations: { "zoned/drained": "unschedulable" } } };
-    const machine = new Machine({ events: [eventOf("Redeploy")], node });
-
-    await machine.look();
-
-    expect(machine.isCordoned).toBe(true);
-  });
 
   it("leaves a cordon that somebody else has set", async () => {
     const machine = new Machine({
@@ -499,34 +522,8 @@ describe("of other events", () => {
     },
   );
 
-  it("those of other machines are none of its business", async () => {
-    const machine = new Machine({ events: [eventOf("Reboot", 900, { Resources: ["another"] })] });
-
-    await machine.look();
-
-    expect(machine.isCordoned).toBe(false);
-    expect(machine.lines("said")).toEqual([]);
-  });
-
-  it("a Spot machine's end, half a minute ahead, waits for nobody's turn", async () => {
-    const turns = { "zoned-test-workers-2": until("Reboot", 30 * minutes) };
-    const machine = new Machine({ events: [eventOf("Preempt", 30)], turns, pods: [pod("web-1")] });
-
-    await machine.look();
-
-    expect(machine.lines("evicted")).toEqual(["web-1/eviction"]);
-  });
-
   it("where there is none, nothing is said", async () => {
     expect(await new Machine().look()).toEqual({ code: 0, stdout: "", stderr: "" });
-  });
-
-  it("nothing is done while the bootstrap step is at work", async () => {
-    const machine = new Machine({ events: [eventOf("Redeploy")] });
-
-    await machine.duringStep("look_at_events");
-
-    expect(machine.isCordoned).toBe(false);
   });
 });
 
@@ -562,19 +559,22 @@ describe("a control plane", () => {
     expect(machine.approved).toEqual(approvedFor);
   });
 
-  it("does not approve while another control plane is not well", async () => {
-    const machine = new Machine({
-      ...{ role: "control-plane", peer: "False", events: [eventOf("Redeploy")] },
-    });
+  it("takes pods again when its own API server and etcd answer again, and not before", async () => {
+    const machine = new Machine({ role: "control-plane", events: [eventOf("Reboot")] });
+    machine.program(
+      "curl",
+      `[[ $* != *2381/health* || ! -e $root/sick ]] || exit 22\n${programs.curl}`,
+    );
+    await machine.look();
+    machine.set({ events: [] });
+    machine.write("/sick", "");
 
-    const { stdout } = await machine.look();
+    await machine.look();
+    expect(machine.isCordoned).toBe(true);
 
-    expect(stdout).toContain("node zoned-test-cp-1: Ready is False");
-    expect([machine.isCordoned, machine.approved, machine.json("turns").data]).toEqual([
-      false,
-      [],
-      {},
-    ]);
+    machine.removeFile("/sick");
+    await machine.look();
+    expect(machine.isCordoned).toBe(false);
   });
 });
 
@@ -694,6 +694,20 @@ describe("an update", () => {
 });
 
 describe("the turn of a machine", () => {
+  it.each<[string, number, World, (machine: Machine) => Promise<unknown>]>([
+    ["an event of Azure", 30, { events: [eventOf("Redeploy")] }, (machine) => machine.look()],
+    ["kured's reboot", 30, {}, (machine) => machine.bootstrap("reboot_in_turn")],
+    // Its pods may take drainMinutes to leave.
+    ["an update", 45, {}, (machine) => machine.bootstrap("has_turn")],
+  ])("lasts as long as it may be down, for %s %d minutes", async (_, lasts, world, goDown) => {
+    const machine = new Machine(world);
+
+    await goDown(machine);
+
+    const [, end] = machine.json("turns").data[name].split(" ");
+    expect(Math.abs(Date.parse(end) - Date.now() - lasts * minutes)).toBeLessThan(minutes);
+  });
+
   it("is given back also where another machine writes at the same moment", async () => {
     const machine = new Machine({ turns: { [name]: until("update", 30 * minutes) } });
     machine.write("/conflict", "");

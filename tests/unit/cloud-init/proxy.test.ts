@@ -6,7 +6,12 @@ import { join } from "node:path";
 import { firstBootFiles, proxyFiles } from "../../../components/machine/custom-data";
 import type { HttpProxy } from "../../../components/settings/settings";
 import { bootstrap, machineIn, programs, worker } from "../../support/bootstrapped-machine";
-import { FakeMachine, systemctl } from "../../support/fake-machine";
+import {
+  FakeMachine,
+  firstBootPrograms,
+  shipFirstBoot,
+  systemctl,
+} from "../../support/fake-machine";
 import { listen, serve } from "../../support/listen";
 import { validSettings } from "../../support/sample";
 import { installed, Outcome, run } from "../../support/tools";
@@ -22,12 +27,8 @@ const setProxy = (machine: FakeMachine, httpProxy: Partial<HttpProxy> | undefine
 
 const machineWith = (httpProxy: Partial<HttpProxy> | undefined, mirror = ""): FakeMachine => {
   const machine = new FakeMachine({ "apt-get": "", "update-ca-certificates": "", systemctl });
-  machine.ship("first-boot.sh", "/opt/zoned/first-boot.sh");
+  shipFirstBoot(machine, { MIRROR: mirror });
   machine.ship("bootstrap.sh", "/script.sh", "{}\n");
-  machine.write(
-    "/etc/zoned/first-boot.env",
-    `KUBERNETES_VERSION=1.36.3 CONTAINER_RUNTIME=docker CONTAINERD_AT_LEAST=1 DOCKER_AT_LEAST=1 ETCD_IMAGE_TAG= CRI_DOCKERD_VERSION=1 CREDENTIAL_PROVIDER_VERSION= MIRROR=${mirror}\n`,
-  );
   setProxy(machine, httpProxy);
   return machine;
 };
@@ -117,13 +118,7 @@ describe("a proxy that answers", () => {
   });
 
   it("is asked for what the script downloads, whose names this machine need not know", async () => {
-    const machine = machineWith({ http: address });
-    machine.write(
-      "/etc/zoned/first-boot.env",
-      machine
-        .read("/etc/zoned/first-boot.env")
-        .replace("MIRROR=", "MIRROR=http://packages.invalid"),
-    );
+    const machine = machineWith({ http: address }, "http://packages.invalid");
 
     expect(await firstBoot(machine, "add_package_source")).toEqual(well);
 
@@ -253,18 +248,14 @@ describe("the login at a proxy", () => {
     const machine = machineIn({}, { ...worker, files: [...worker.files, ...files] });
     machine.removeFile("/var/lib/zoned/first-boot.done");
     machine.removeFile("/opt/zoned/first-boot.sh");
+    const { kubelet: _, kubectl: _1, ...firstBoot } = firstBootPrograms([]);
     const others = {
+      ...firstBoot,
       "cloud-init": 'echo "status: done"',
-      containerd: `case $* in
-      --version) echo "containerd github.com/containerd/containerd/v2 2.2.1 abcdef" ;;
-      "config default") echo "version = 3" ;;
-    esac`,
-      "dpkg-query": 'for path in "${@:2}"; do echo "package-of-$(basename "$path"): $path"; done',
       kubeadm: `env >>"$root${environmentFile}-$1"
       case $* in "config images list"*) echo registry.k8s.io/pause:3.99; exit ;; esac
       ${programs.kubeadm}`,
-      ...{ "apt-get": "", "apt-cache": "exit 100", "apt-mark": "", sysctl: "", swapoff: "" },
-      ...{ runc: "", "update-ca-certificates": "", systemctl },
+      "update-ca-certificates": "",
     };
     for (const [name, text] of Object.entries(others)) machine.program(name, text);
     return machine;

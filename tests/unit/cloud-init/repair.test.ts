@@ -49,6 +49,12 @@ const other = node("zoned-test-workers-2", "True", 60, { labels: inZone(2) });
 const neighbour = node("zoned-test-batch-3", "True", 60, { labels: inZone(3) });
 const silent = (minutes = 11, change: Change = {}) =>
   node(sick, "Unknown", minutes, { labels: inZone(3), ...change });
+/** The same, which was restarted 31 minutes ago. */
+const restarted = (change: Change = {}) =>
+  silent(60, {
+    ...change,
+    annotations: { "zoned/repaired": `restart ${ago(31)}`, ...change.annotations },
+  });
 
 const programs = {
   curl: `case $* in
@@ -126,12 +132,22 @@ const asksTo = (step: string) => [
 ];
 
 it("restarts a worker that has not been Ready for ten minutes, and says so on its Node", async () => {
-  const { machine, asked, annotated, said } = await repair({ nodes: [itself, other, silent()] });
+  const {
+    machine,
+    asked: ofAzure,
+    annotated,
+    said,
+  } = await repair({
+    nodes: [itself, other, silent()],
+  });
 
-  expect(asked).toEqual(asksTo("restart"));
+  expect(ofAzure).toEqual(asksTo("restart"));
   expect(annotated).toEqual([expect.stringMatching(`^${sick} zoned/repaired=restart 20`)]);
   expect(said).toEqual([`RepairRestart ${sick}`]);
-  expect(machine.callsOf("curl").join()).not.toContain("secret");
+  const asked = machine.callsOf("curl").join();
+  expect(asked).not.toContain("secret");
+  // No other machine goes down meanwhile.
+  expect(asked).toMatch(`"repair.${sick}":"repair 20`);
 });
 
 it.each([
@@ -164,18 +180,17 @@ it.each([
 const eventCordoned = { [eventCordon]: "602D9444-D2CD-49C7-8624-8643E7171297" };
 
 it("redeploys it also where it was cordoned for an event of Azure since its restart", async () => {
-  const annotations = { "zoned/repaired": `restart ${ago(31)}`, ...eventCordoned };
-  const nodes = [itself, other, neighbour, silent(60, { annotations, ...isCordoned })];
+  const cordoned = restarted({ ...isCordoned, annotations: eventCordoned });
+  const nodes = [itself, other, neighbour, cordoned];
 
   expect((await repair({ nodes })).asked).toEqual(asksTo("redeploy"));
 });
 
 it("restarts, and does not redeploy, the only machine of a zone, which may be out", async () => {
-  const annotations = { "zoned/repaired": `restart ${ago(31)}` };
   const off = node("zoned-test-batch-3", "Unknown", 60, { ...isOff, labels: inZone(3) });
 
   const first = await repair({ nodes: [itself, other, off, silent()] });
-  const second = await repair({ nodes: [itself, other, off, silent(60, { annotations })] });
+  const second = await repair({ nodes: [itself, other, off, restarted()] });
 
   expect([first.asked, second.asked]).toEqual([asksTo("restart"), []]);
 });
@@ -185,26 +200,24 @@ it.each([
   ["redeploys one beside", "zoned-test-workers-2", asksTo("redeploy")],
 ])("%s a worker whose OS disk would be lost with its host", async (_, pool, redeploys) => {
   const ephemeral = ["zoned-test-fast", pool];
-  const annotations = { "zoned/repaired": `restart ${ago(31)}` };
 
   const first = await repair({ nodes: [itself, silent()], ephemeral });
-  const second = await repair({
-    nodes: [itself, neighbour, silent(60, { annotations })],
-    ephemeral,
-  });
+  const second = await repair({ nodes: [itself, neighbour, restarted()], ephemeral });
 
   expect([first.asked, second.asked]).toEqual([asksTo("restart"), redeploys]);
 });
 
-it("forgets what it has done to one that is Ready again", async () => {
+it("forgets what it has done to one that is Ready again, and gives its turn back", async () => {
   const annotations = { "zoned/repaired": `restart ${ago(5)}` };
 
-  const { annotated, said } = await repair({
+  const { machine, annotated, said } = await repair({
     nodes: [itself, node(sick, "True", 1, { annotations })],
+    turns: { [`repair.${sick}`]: `repair ${until}` },
   });
 
   expect(annotated).toEqual([`${sick} zoned/repaired-`]);
   expect(said).toEqual([`Repaired ${sick}`]);
+  expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
 });
 
 it.each<[string, World]>([
@@ -225,12 +238,7 @@ it.each<[string, World]>([
   ],
   [
     "and was cordoned by somebody since its restart",
-    {
-      nodes: [
-        ...[itself, neighbour],
-        silent(60, { ...isCordoned, annotations: { "zoned/repaired": `restart ${ago(31)}` } }),
-      ],
-    },
+    { nodes: [itself, neighbour, restarted(isCordoned)] },
   ],
   ["and is switched off", { nodes: [itself, silent(11, isOff)] }],
   ["while an update runs", { nodes: [itself, silent()], turns: { b: `update ${until}` } }],
@@ -321,7 +329,7 @@ it.each([
 
 describe("the cluster's identity", () => {
   /** What the local Azure does with its machine cp-1, and what is said of it on its Node. */
-  async function asIdentity(repaired: string, autoRepair: boolean) {
+  async function asIdentity(repaired: string, autoRepair: boolean, isOff = false) {
     const { arm } = newArm();
     await createResources(arm);
     const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/cluster`;
@@ -337,6 +345,7 @@ describe("the cluster's identity", () => {
       `${group}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-000000000002`,
       { principalId, roleDefinitionId: role },
     );
+    if (isOff) await arm.power(valid.machine[0], "deallocate", { perform: () => undefined });
     const done: string[] = [];
     const power = async ({ name: of }: { readonly name: string }, action: string) =>
       void done.push(`${action} ${of}`);
@@ -366,13 +375,11 @@ describe("the cluster's identity", () => {
     expect(allowed.said).not.toContain(`RepairFailed ${sick}`);
     expect(refused.said).toContain(`RepairFailed ${sick}`);
   });
-});
 
-it("gives back the turn of one that is Ready again", async () => {
-  const annotations = { "zoned/repaired": `restart ${ago(5)}` };
-  const nodes = [itself, node(sick, "True", 1, { annotations })];
+  it("leaves a machine off that is deallocated, and says so", async () => {
+    const { done, said } = await asIdentity(`never ${ago(60)}`, true, true);
 
-  const { machine } = await repair({ nodes, turns: { [`repair.${sick}`]: `repair ${until}` } });
-
-  expect(machine.callsOf("curl").join()).toContain(`"repair.${sick}":null`);
+    expect(done).toEqual([]);
+    expect(said).toContain(`RepairFailed ${sick}`);
+  });
 });

@@ -4,8 +4,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { nextKeys, only, type RotationState } from "../../../components/kubeadm/rotations";
-import { getLegacyTokens } from "../../../components/plan/service-account-keys";
+import {
+  isRewriting,
+  nextKeys,
+  only,
+  type RotationState,
+} from "../../../components/kubeadm/rotations";
+import type { Task } from "../../../components/machine/payload";
+import { getLegacyTokens } from "../../../components/plan/rotations";
 import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { checkout } from "../../../tools/shared/checkout";
 import { Api, ApiError } from "../../../tools/local-azure/machines/simulated/api";
@@ -47,7 +53,9 @@ class ControlPlane {
   }
 
   /** By the script, as the bootstrap step of a stage has it. */
-  async take({ keys }: RotationState): Promise<void> {
+  async take(state: RotationState): Promise<void> {
+    const { keys } = state;
+    const tasks: Task[] = isRewriting(state) ? ["forget-account-keys"] : [];
     const file = (name: string, content: string) => ({
       path: `/etc/kubernetes/pki/${name}`,
       mode: "0600",
@@ -59,7 +67,7 @@ class ControlPlane {
       file("sa.key", of(keys[0]!).key),
       file("ca.crt", "a CA that nobody has ordered"),
     ];
-    this.machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify({ files })}\n`);
+    this.machine.ship("bootstrap.sh", "/script.sh", `${JSON.stringify({ tasks, files })}\n`);
     const { code, stderr } = await this.machine.run("/script.sh", ["payload", "service-accounts"]);
     expect([code, stderr]).toEqual([0, ""]);
   }
@@ -203,9 +211,11 @@ describe("two real API servers, a real controller manager and the real kubeadm",
 
     const fresh = await first.newToken();
     const legacy = await legacyToken();
-    keys = nextKeys(keys, 2);
     await second.forget();
-    await first.take(keys);
+    // As by a change of flags before the last stage.
+    await second.take(keys);
+    await second.server.start();
+    await first.take(nextKeys(keys, 2));
     await first.server.start();
     for (const one of [first, second]) {
       expect(one.publicKeys()).toBe(1);

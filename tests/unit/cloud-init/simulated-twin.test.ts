@@ -16,6 +16,7 @@ import { SimulatedMachine } from "../../../tools/local-azure/machines/simulated/
 import { SimulatedMachines } from "../../../tools/local-azure/machines/simulated/simulated";
 import { allowHttp, withBlobs } from "../../../tools/local-azure/tests/support/arm/blobs";
 import { valid } from "../../../tools/local-azure/tests/support/arm/valid-resources";
+import { listedControlPlane } from "../../support/bootstrapped-machine";
 import { FakeMachine } from "../../support/fake-machine";
 import { validSettings } from "../../support/sample";
 import { testFolder } from "../../support/test-folder";
@@ -77,25 +78,10 @@ const encrypting = {
     "--encryption-provider-config=/etc/zoned/encryption/secrets.yaml",
 };
 const cni = { "/etc/cni/net.d/10-it.conflist": "" };
-
-const ready = (status: string) => ({ conditions: [{ type: "Ready", status }] });
-
-/** Nodes and static pods of these control planes. */
-const objectsOf = (names: readonly string[], sick: readonly string[]) =>
-  names.flatMap((name) => [
-    {
-      kind: "Node",
-      metadata: { name, labels: { "node-role.kubernetes.io/control-plane": "" } },
-      status: ready("True"),
-    },
-    ...["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
-      .map((component) => `${component}-${name}`)
-      .map((pod) => ({
-        kind: "Pod",
-        metadata: { name: pod },
-        status: ready(sick.includes(pod) ? "False" : "True"),
-      })),
-  ]);
+/** A member with a pod network, and files besides. */
+const living = (as: "initialized" | "joined" = "joined", more: World["files"] = {}) => ({
+  files: { ...member(as), ...cni, ...more },
+});
 
 const peer = {
   ...{ ID: "1", name: "demo-cp-1", peerURLs: ["https://172.16.1.4:2380"] },
@@ -174,9 +160,9 @@ async function runScript(
 ) {
   const world = { ...calm, ...change };
   const machine = new FakeMachine(programs(vm.vmId, world));
-  const items = objectsOf(["demo-cp-1", "demo-cp-2"], world.sick);
+  const items = ["demo-cp-1", "demo-cp-2"].flatMap((name) => listedControlPlane(name, world.sick));
   machine.write("/objects", JSON.stringify({ items }));
-  machine.write("/own-pods", JSON.stringify({ items: objectsOf([vm.name], world.sick) }));
+  machine.write("/own-pods", JSON.stringify({ items: listedControlPlane(vm.name, world.sick) }));
   machine.write("/api", world.api);
   machine.write("/usr/bin/curl", "");
   machine.write("/proc/sys/kernel/random/boot_id", "boot 1\n");
@@ -232,9 +218,6 @@ function saving(script: string, blobs: Blobs, change: Partial<Payload> = {}): st
   });
 }
 
-const rekeyed = (script: string, change: object = {}): string =>
-  configured(script, { configuration: "another key", ...change });
-
 /** In the order in which they come about: the simulated machines share a cluster. */
 interface Situation {
   readonly situation: string;
@@ -261,24 +244,12 @@ const unchanged = [...again, "control plane", "node", "certificates", "secrets"]
 /** The machine was restarted or half done, and the others are checked before it ends. */
 const resumed = [...again, "control plane", "node", ...last];
 const upgraded = [
-  ...again,
-  "other control planes",
-  "packages",
-  "turn",
-  "kubeadm upgrade",
-  "kubelet",
-  "static pods",
+  ...[...again, "other control planes", "packages", "turn"],
+  ...["kubeadm upgrade", "kubelet", "static pods"],
 ];
 const upgradedWorker = [
-  ...again,
-  "packages",
-  "turn",
-  "drain",
-  "kubeadm upgrade",
-  "kubelet",
-  "node",
-  "uncordon",
-  "secrets",
+  ...[...again, "packages", "turn", "drain"],
+  ...["kubeadm upgrade", "kubelet", "node", "uncordon", "secrets"],
 ];
 
 (folder ? describe : describe.skip)(
@@ -323,6 +294,12 @@ const upgradedWorker = [
           ? { token: tokenOf(vm.name).token }
           : { initialControlPlane: initial, encryptionKeys },
       );
+    /** The same of CAs of these clusters, by their numbers. */
+    const authorities = (vm: VirtualMachine, numbers: string, ...of: Parameters<typeof trusting>) =>
+      scriptOf(trusting(...of), vm, {
+        initialControlPlane: vm === another ? vm.vmId : initialControlPlane,
+        authorities: numbers,
+      });
     const create = (...vms: VirtualMachine[]) => Promise.all(vms.map((vm) => machines.create(vm)));
     const admin = () => {
       const file = join(stateDir, "clusters", apiName, "root/etc/kubernetes/admin.conf");
@@ -426,7 +403,7 @@ const upgradedWorker = [
         situation: "a worker, a member",
         prepare: () => apply(cniDaemonSet),
         vm: worker,
-        world: { files: { ...member("joined"), ...cni } },
+        world: living(),
         steps: [...again, "node", "secrets"],
       },
       {
@@ -439,7 +416,7 @@ const upgradedWorker = [
       {
         situation: "the initial control plane, a member with a pod network",
         vm: cp[0],
-        world: { files: { ...member("initialized"), ...cni } },
+        world: living("initialized"),
         steps: unchanged,
       },
       {
@@ -450,39 +427,32 @@ const upgradedWorker = [
       {
         situation: "another control plane, a member",
         vm: cp[1],
-        world: { files: { ...member("joined"), ...cni } },
+        world: living(),
         steps: unchanged,
       },
       {
         situation: "a member with another configuration",
         vm: cp[1],
         script: () => configured(script(cp[1])),
-        world: { files: { ...member("joined"), ...cni } },
-        steps: [...upgraded, ...["control plane", "node"], ...last],
+        world: living(),
+        steps: [...upgraded, "control plane", "node", ...last],
       },
       {
         situation: "a member that comes last in a change of the key of Secrets",
         vm: cp[1],
         script: () =>
-          rekeyed(script(cp[1], initialControlPlane, fixture, "1 2"), {
-            tasks: ["rewrite-secrets"],
+          configured(script(cp[1], initialControlPlane, fixture, "1 2"), {
+            ...{ configuration: "another key", tasks: ["rewrite-secrets"] },
           }),
-        world: { files: { ...member("joined"), ...cni, ...encrypting } },
-        steps: [
-          ...upgraded,
-          ...["control plane", "node"],
-          ...["other control planes", "certificates", "encryption", "secrets"],
-        ],
+        world: living("joined", encrypting),
+        steps: [...upgraded, "control plane", "node", ...last.toSpliced(-1, 0, "encryption")],
       },
       {
         situation: "a member whose scheduler does not come back after its kubelet was started anew",
         prepare: () => machines.injectFailure("demo-cp-2", "kube-scheduler"),
         vm: cp[1],
         script: () => configured(script(cp[1]), { configuration: "one more" }),
-        world: {
-          files: { ...member("joined"), ...cni },
-          sick: ["kube-scheduler-demo-cp-2"],
-        },
+        world: { ...living(), sick: ["kube-scheduler-demo-cp-2"] },
         steps: upgraded,
         refusal: /^not Ready for the kubelet: kube-scheduler-demo-cp-2\n.+ 124$/,
       },
@@ -491,7 +461,7 @@ const upgradedWorker = [
         prepare: () => machines.clearFailures("demo-cp-2"),
         vm: worker,
         script: () => configured(script(worker), { maxPods: 50, room: "other" }),
-        world: { files: { ...member("joined"), ...cni } },
+        world: living(),
         steps: upgradedWorker,
         after: async () => {
           const { status } = await admin().get(`/api/v1/nodes/${worker.name}`);
@@ -512,7 +482,7 @@ const upgradedWorker = [
         vm: worker,
         script: () =>
           configured(script(worker), { kubernetesVersion: "1.36.4", configuration: "last" }),
-        world: { files: { ...member("joined"), ...cni } },
+        world: living(),
         steps: upgradedWorker,
         after: async () => {
           const { metadata, spec } = await admin().get(`/api/v1/nodes/${worker.name}`);
@@ -543,21 +513,21 @@ const upgradedWorker = [
         situation: "the same machine, all well again",
         prepare: () => machines.clearFailures("demo-cp-2"),
         vm: cp[3],
-        world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/touched": "" } },
+        world: living("joined", { "/var/lib/zoned/touched": "" }),
         steps: resumed,
       },
       {
         situation: "a control plane that was rebooted",
         prepare: () => machines.restart(cp[3]),
         vm: cp[3],
-        world: { files: { ...member("joined"), ...cni, "/var/lib/zoned/boot": "boot 0\n" } },
+        world: living("joined", { "/var/lib/zoned/boot": "boot 0\n" }),
         steps: resumed,
       },
       {
         situation: "a control plane whose own etcd is not well",
         prepare: () => machines.injectFailure("demo-cp-4", "etcd"),
         vm: cp[3],
-        world: { files: { ...member("joined"), ...cni }, isOwnEtcdSick: true },
+        world: { ...living(), isOwnEtcdSick: true },
         steps: [...again, "control plane"],
         refusal: /step "control plane" failed with exit code 124$/,
       },
@@ -569,7 +539,7 @@ const upgradedWorker = [
         },
         vm: cp[0],
         script: () => saving(script(cp[0]), blobs),
-        world: { files: { ...member("initialized"), ...cni } },
+        world: living("initialized"),
         steps: [...again, "control plane", "snapshots", "node", "certificates", "secrets"],
       },
       {
@@ -577,13 +547,9 @@ const upgradedWorker = [
         vm: cp[0],
         script: () =>
           saving(script(cp[0]), blobs, { kubernetesVersion: "1.36.4", configuration: "before" }),
-        world: {
-          files: {
-            ...member("initialized"),
-            ...cni,
-            "/etc/kubernetes/manifests/etcd.yaml": `    image: registry.k8s.io/etcd:${versions.etcd}\n`,
-          },
-        },
+        world: living("initialized", {
+          "/etc/kubernetes/manifests/etcd.yaml": `    image: registry.k8s.io/etcd:${versions.etcd}\n`,
+        }),
         steps: [...again, "other control planes", "packages"],
         refusal: /^etcd of this machine is \d+\.\d+\.\d+|\n.+ 1$/,
       },
@@ -592,7 +558,7 @@ const upgradedWorker = [
         vm: cp[0],
         script: () =>
           saving(script(cp[0]), blobs, { kubernetesVersion: "1.37.9", configuration: "last" }),
-        world: { files: { ...member("initialized"), ...cni } },
+        world: living("initialized"),
         steps: [
           ...again,
           "other control planes",
@@ -605,19 +571,11 @@ const upgradedWorker = [
         situation: "a control plane that comes last where other CAs are trusted from now on",
         vm: cp[3],
         script: () =>
-          configured(
-            scriptOf(trusting(fixture, otherCluster), cp[3], {
-              initialControlPlane,
-              authorities: "1 2",
-            }),
-            { clusterConfiguration: "of two CAs", tasks: ["cas", "restart-pods"] },
-          ),
-        world: { files: { ...member("joined"), ...cni } },
-        steps: [
-          ...upgraded,
-          ...["control plane", "node", "other control planes", "certificates"],
-          ...["pods", "secrets"],
-        ],
+          configured(authorities(cp[3], "1 2", fixture, otherCluster), {
+            ...{ clusterConfiguration: "of two CAs", tasks: ["cas", "restart-pods"] },
+          }),
+        world: living(),
+        steps: [...upgraded, "control plane", "node", ...last.toSpliced(-1, 0, "pods")],
         after: async () => {
           await publishes(trusting(fixture, otherCluster));
           const [[daemonSets, network]] = cniDaemonSet as [[string, Body]];
@@ -632,18 +590,10 @@ const upgradedWorker = [
         vm: cp[3],
         script: () =>
           configured(script(cp[3]), { clusterConfiguration: "of one CA", configuration: "back" }),
-        world: {
-          files: {
-            ...member("joined"),
-            ...cni,
-            "/etc/kubernetes/pki/ca.crt": "-----BEGIN CERTIFICATE-----\n".repeat(2),
-          },
-        },
-        steps: [
-          ...upgraded,
-          ...["control plane", "node", "other control planes", "certificates"],
-          "secrets",
-        ],
+        world: living("joined", {
+          "/etc/kubernetes/pki/ca.crt": "-----BEGIN CERTIFICATE-----\n".repeat(2),
+        }),
+        steps: [...upgraded, "control plane", "node", ...last],
         after: () => publishes(fixture),
       },
       {
@@ -665,33 +615,20 @@ const upgradedWorker = [
         situation: "a control plane that restores the cluster amid a change of its CAs",
         vm: another,
         script: () =>
-          saving(
-            scriptOf(trusting(fixture, otherCluster), another, {
-              initialControlPlane: another.vmId,
-              authorities: "1 2",
-            }),
-            blobs,
-            { restoredFrom: "latest", tasks: ["snapshots", "cas"] },
-          ),
+          saving(authorities(another, "1 2", fixture, otherCluster), blobs, {
+            ...{ restoredFrom: "latest", tasks: ["snapshots", "cas"] },
+          }),
         world: { api: "silent", files: cni },
         steps: [
-          ...before,
-          ...[
-            "snapshot",
-            "kubeadm init",
-            "control plane",
-            "snapshots",
-            "node",
-            "certificates",
-            "secrets",
-          ],
+          ...[...before, "snapshot", "kubeadm init", "control plane"],
+          ...["snapshots", "node", "certificates", "secrets"],
         ],
         after: () => publishes(trusting(fixture, otherCluster)),
       },
       {
         situation: "a worker of the cluster that was restored",
         vm: worker,
-        world: { files: { ...member("joined"), ...cni } },
+        world: living(),
         script: () =>
           configured(script(worker), { kubernetesVersion: "1.37.5", configuration: "restored" }),
         steps: upgradedWorker,
@@ -700,20 +637,12 @@ const upgradedWorker = [
         situation: "the control plane that has restored it, whose certificates the next CA signs",
         vm: another,
         script: () =>
-          saving(
-            scriptOf(trusting(otherCluster, fixture, fixture), another, {
-              initialControlPlane: another.vmId,
-              authorities: "2 1",
-            }),
-            blobs,
-            { clusterConfiguration: "of CA 2", configuration: "2 1", tasks: ["snapshots", "cas"] },
-          ),
-        world: { files: { ...member("joined"), ...cni } },
-        steps: [
-          ...upgraded,
-          ...["control plane", "snapshots", "node", "other control planes"],
-          ...["certificates", "secrets"],
-        ],
+          saving(authorities(another, "2 1", otherCluster, fixture, fixture), blobs, {
+            ...{ clusterConfiguration: "of CA 2", configuration: "2 1" },
+            tasks: ["snapshots", "cas"],
+          }),
+        world: living(),
+        steps: [...upgraded, "control plane", "snapshots", "node", ...last],
         after: () => publishes(trusting(otherCluster, fixture)),
       },
     ])("$situation", async ({ prepare, vm, world = {}, steps, refusal = /^$/, ...given }) => {

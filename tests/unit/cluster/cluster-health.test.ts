@@ -248,6 +248,7 @@ it("sees that etcd takes no writes by trying one", async () => {
       expect.stringMatching(/answered 500 to PATCH .*zoned-health-check.*database space exceeded/),
     ],
     areEtcds: true,
+    isSilent: false,
   });
 });
 
@@ -347,8 +348,9 @@ it.each([
 
 it("says what to look at when nobody answers", async () => {
   const nowhere = kubeconfig.replace(/localhost:\d+/, "localhost:1");
-  const { problems } = await getClusterHealth(nowhere, controlPlanes);
+  const { problems, isSilent } = await getClusterHealth(nowhere, controlPlanes);
 
+  expect(isSilent).toBe(true);
   expect(problems).toEqual([
     expect.stringMatching(
       /does not answer from here \(ECONNREFUSED\).*apiAccessCidrs.*HTTPS_PROXY/,

@@ -211,7 +211,7 @@ const saysNotReady = (minutes: number) => {
 };
 
 it("waits also for a kubelet that says that it is not Ready, which may be over in a moment", async () => {
-  saysNotReady(0);
+  saysNotReady(4);
 
   await drainInVain();
 

@@ -2,8 +2,7 @@ import * as cluster from "../../../components/cluster/roll-out";
 import { awaitRollOuts, type RolledOut } from "../../../components/cluster/roll-out";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
 import { RollOut } from "../../../components/add-ons/roll-out";
-import { Recorder } from "../../support/record";
-import { checkout } from "../../../tools/shared/checkout";
+import { providerOf, Recorder } from "../../support/record";
 
 const now = "2026-11-25T02:00:00.000Z";
 const canal: RolledOut = { kind: "DaemonSet", namespace: "kube-system", name: "canal" };
@@ -268,19 +267,9 @@ describe("the resource of a roll-out", () => {
       { transformations: [recorder.watch] },
     );
     const { inputs } = await recorder.only("pulumi-nodejs:dynamic/zoned:RollOut");
-    const { __provider: text, ...own } = inputs;
-    type Operation = (...args: any[]) => Promise<any>;
-    const module = {
-      exports: {} as { handler: () => Record<"create" | "update" | "diff", Operation> },
-    };
-    const cwd = process.cwd();
-    process.chdir(checkout);
-    try {
-      new Function("exports", "require", text)(module.exports, require);
-      return { target, inputs: own, ...module.exports.handler() };
-    } finally {
-      process.chdir(cwd);
-    }
+    const { __provider: _, ...own } = inputs;
+    const { create, update, diff } = providerOf({ inputs });
+    return { target, inputs: own, create: create!, update: update!, diff: diff! };
   }
 
   let awaited: unknown[];

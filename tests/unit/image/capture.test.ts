@@ -1,9 +1,12 @@
+import timers from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import { captureWhenOff, outputOf } from "../../../components/image/capture";
 import { serve } from "../../support/listen";
 import { Recorder } from "../../support/record";
 import { validSettings } from "../../support/sample";
+
+afterEach(() => jest.restoreAllMocks());
 
 /** What is read of a step of which Azure shows this message. */
 async function readOf(message: string | undefined) {
@@ -43,14 +46,19 @@ it.each([
   await expect(readOf(message)).rejects.toThrow(/Azure shows ".*" of \/the\/step, .*a list/);
 });
 
-/** What Azure is asked to do with a machine of which it shows this. */
-async function asked(code: string, preview = false): Promise<string[]> {
+/** What Azure is asked to do with a machine of which it shows this, once that has run for so long. */
+async function asked(code: string, preview = false, minutes = 0): Promise<string[]> {
   const actions: string[] = [];
+  const begun = Date.now();
+  let now = begun;
+  jest.spyOn(Date, "now").mockImplementation(() => now);
+  jest.spyOn(timers, "setTimeout").mockImplementation(async (ms = 0) => (now += ms) as never);
   const resourceManagerEndpoint = await serve(({ method, url = "" }, response) => {
     const { pathname } = new URL(url, "http://localhost");
     if (method === "POST") actions.push(pathname);
     const value = [{ subscriptionId: "the-subscription", tenantId: "t" }];
-    response.end(JSON.stringify({ value, statuses: [{ code }] }));
+    const shown = now < begun + minutes * 60_000 ? "PowerState/running" : code;
+    response.end(JSON.stringify({ value, statuses: [{ code: shown }] }));
   });
   await Recorder.start({
     preview,
@@ -63,6 +71,16 @@ async function asked(code: string, preview = false): Promise<string[]> {
   expect(machine).toBe("/the/machine");
   return actions;
 }
+
+it("waits longer than a machine needs to forget who it is, and says where one stays on", async () => {
+  expect(await asked("PowerState/stopped", false, 10)).toEqual([
+    "/the/machine/deallocate",
+    "/the/machine/generalize",
+  ]);
+  await expect(asked("PowerState/stopped", false, 30)).rejects.toThrow(
+    /the\/machine was to .* and still runs after 15 minutes: /,
+  );
+});
 
 it.each<[string, string, boolean, string[]]>([
   ["that is off", "PowerState/stopped", false, ["/deallocate", "/generalize"]],

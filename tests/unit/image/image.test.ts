@@ -1,19 +1,25 @@
+import { setTimeout } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 
 import * as capture from "../../../components/image/capture";
 import { Builder, builderMachine } from "../../../components/image/builder";
-import { nothing, update } from "../../support/program";
+import { serve } from "../../support/listen";
+import { nothing, update, type Update } from "../../support/program";
 import { Recorder, valueOf } from "../../support/record";
 import { ImageGallery, imageGroup } from "../../../components/image/image-gallery";
 import type { Settings } from "../../../components/settings/settings";
-import { account } from "../../../tools/local-azure/arm/resources/resource";
+import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
 import { validSettings } from "../../support/sample";
+import { access, settingsWith, stackValues, type Values } from "../../support/stack";
+import { testFolder } from "../../support/test-folder";
 import { nodeImages } from "../../../components/add-ons/node-images";
 import { knownImage } from "../../../components/image/known-image";
 import { customData } from "../../../components/machine/custom-data";
 import * as payload from "../../../components/machine/payload";
+
+const vmType = "azure-native:compute:VirtualMachine";
 
 // Both ask Azure, once there is a machine.
 jest.spyOn(capture, "outputOf").mockImplementation(async () => "");
@@ -48,7 +54,70 @@ it("keeps tags of others on its group, gallery and image, none that the settings
     expect([type, Object.fromEntries(others)]).toEqual([type, { team: "firm", owner: "somebody" }]);
   }
   // An image that is made needs its machine no more.
-  expect(requests.map(({ type }) => type)).not.toContain("azure-native:compute:VirtualMachine");
+  expect(requests.map(({ type }) => type)).not.toContain(vmType);
+});
+
+it("is made once, however often its stack is updated after that", async () => {
+  const made = await update({}, nothing, "image");
+  const kept = (outputs: Update["outputs"]) => update({}, { ...made, outputs }, "image");
+
+  const second = await kept(made.outputs);
+  const third = await kept(second.outputs);
+
+  expect(third.outputs["version"]).toBe(made.outputs["version"]);
+  expect(third.requests.map(({ type }) => type)).not.toContain(vmType);
+});
+
+it("is made in the first of the subnets that the settings name", async () => {
+  const spoke = `${subscriptionPath}/resourceGroups/hub/providers/Microsoft.Network/virtualNetworks/spoke`;
+  const nodeSubnets = [`${spoke}/subnets/nodes`];
+
+  const { requests } = await update({ nodeSubnets }, nothing, "image");
+
+  const nic = requests.find(({ type }) => type.endsWith(":NetworkInterface"))!;
+  expect(nic.inputs["ipConfigurations"][0].subnet).toEqual({ id: nodeSubnets[0] });
+});
+
+describe("no image is made", () => {
+  /** Why. */
+  async function refusal(values: Values): Promise<string> {
+    const value = [{ subscriptionId: "the-subscription", tenantId: "t" }];
+    const resourceManagerEndpoint = await serve((_, response) =>
+      response.end(JSON.stringify({ value })),
+    );
+    await Recorder.start({
+      calls: { "azure-native:authorization:getClientToken": () => ({ token: "local" }) },
+    });
+    const all = { ...access, ...stackValues("prod"), resourceManagerEndpoint, ...values };
+    settingsWith(all, ["httpProxy"]);
+    const program = require("../../../image") as () => Promise<unknown>;
+    let says = "";
+    await pulumi.runtime.runInPulumiStack(() =>
+      program().catch(({ message }: Error) => void (says = message)),
+    );
+    return says;
+  }
+
+  it("by a proxy that asks for a login, which no first boot alone has", async () => {
+    const httpProxy = { http: "", https: "http://me:hush@proxy.example:3128" };
+
+    expect(await refusal({ httpProxy })).toMatch(
+      /^httpProxy has a login, and no image can be made through it/,
+    );
+  });
+
+  it("without a manifest of the cluster's, and it is not advised to do without what the cluster has", async () => {
+    const before = { ...process.env };
+    process.env = { ...before, ZONED_MANIFESTS: testFolder(), XDG_CACHE_HOME: testFolder() };
+    try {
+      const says = await refusal({ cni: "canal" });
+
+      expect(says).toMatch(/needed and could not be had/);
+      expect(says).not.toContain("or do without");
+    } finally {
+      process.env = before;
+    }
+  });
 });
 
 it("tells its machine the images of add-ons, as machines of it look for them", async () => {
@@ -93,7 +162,7 @@ describe("the machine that an image is made of", () => {
 
   async function machineWith(change: Partial<Settings>) {
     const recorder = await resourcesWith(change);
-    const [machine] = await recorder.of("azure-native:compute:VirtualMachine");
+    const [machine] = await recorder.of(vmType);
     return machine!.inputs;
   }
 
@@ -109,6 +178,8 @@ describe("the machine that an image is made of", () => {
     ]);
     const { inputs } = await recorder.only("azure-native:compute:GalleryImage");
     expect(inputs.features).toContainEqual({ name: "DiskControllerTypes", value: "SCSI,NVMe" });
+    // Its machine has forgotten who it is.
+    expect(inputs.osState).toBe("Generalized");
   });
 
   it("is in no network of its own where Azure does not show the given subnet", async () => {
@@ -207,10 +278,27 @@ describe("the machine that an image is made of", () => {
     ]);
   });
 
+  it("is captured when what it has is read, of which Azure may show nothing once it is off", async () => {
+    const done: string[] = [];
+    jest.mocked(capture.outputOf).mockImplementationOnce(async () => {
+      await setTimeout(50);
+      done.push("read");
+      return "";
+    });
+    jest.mocked(capture.captureWhenOff).mockImplementationOnce(async (machine) => {
+      done.push("captured");
+      return machine;
+    });
+
+    await resourcesWith({}).then((recorder) => recorder.all());
+
+    expect(done).toEqual(["read", "captured"]);
+  });
+
   it("changes nothing that Azure shows otherwise, or refuses of a machine that is off", async () => {
     const recorder = await resourcesWith({});
 
-    const machine = await recorder.only("azure-native:compute:VirtualMachine");
+    const machine = await recorder.only(vmType);
     const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
     const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
     expect(step.deletedWith === machine.resource).toBe(true);
@@ -232,8 +320,11 @@ describe("the machine that an image is made of", () => {
 
     const { storageProfile } = await machineWith({ diskEncryptionSetId });
 
-    expect(storageProfile.osDisk.managedDisk).toEqual({
-      storageAccountType: validSettings.osDiskSku,
+    expect(storageProfile.osDisk).toEqual({
+      createOption: "FromImage",
+      // Else it stays behind, and costs what a disk costs.
+      deleteOption: "Delete",
+      managedDisk: { storageAccountType: validSettings.osDiskSku },
     });
   });
 });

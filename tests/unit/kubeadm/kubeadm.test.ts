@@ -40,6 +40,22 @@ const objects = (settings?: KubeadmSettings, machine?: KubeadmMachine) =>
 const object = (kind: string, settings?: KubeadmSettings, machine?: KubeadmMachine) =>
   objects(settings, machine).find((one) => one.kind === kind);
 
+const cluster = (change: Partial<typeof validSettings> = {}) =>
+  object("ClusterConfiguration", { ...validSettings, ...change });
+
+/** Settings in which an operator has changed this of kubeadm's. */
+const withKubeadm = (change: Partial<KubeadmSettings["kubeadm"]>) => ({
+  ...validSettings,
+  kubeadm: { ...validSettings.kubeadm, ...change },
+});
+
+interface Named {
+  readonly name: string;
+  readonly value: string;
+}
+const valuesIn = (all: readonly Named[], name: string) =>
+  all.filter((one) => one.name === name).map(({ value }) => value);
+
 const extras: KubeadmSettings["kubeadm"] = {
   apiServerExtraArgs: { "goaway-chance": "0", "audit-log-maxage": "7" },
   controllerManagerExtraArgs: { "leader-elect-lease-duration": "120s" },
@@ -125,102 +141,58 @@ describe("the real kubeadm", () => {
   });
 
   it.each([
-    ["kube-apiserver", "apiServer"],
-    ["kube-controller-manager", "controllerManager"],
-    ["kube-scheduler", "scheduler"],
-  ])("configures %s with arguments that it knows", (program, part) => {
-    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras })[
-      part
-    ];
+    ["kube-apiserver", "apiServer", "--help", "Usage:"],
+    ["kube-controller-manager", "controllerManager", "--help", "Usage:"],
+    ["kube-scheduler", "scheduler", "--help", "Usage:"],
+    ["etcd", "etcd", "--version", "etcd Version"],
+  ])("configures %s with arguments that it knows", (program, part, last, says) => {
+    const { local, extraArgs = local.extraArgs } = cluster({ kubeadm: extras })[part];
 
-    const flags = extraArgs.map(
-      (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
-    );
+    const flags = (extraArgs as Named[]).map(({ name, value }) => `--${name}=${value}`);
 
     expect(flags.length).toBeGreaterThan(1);
-    expect(output(built(program), [...flags, "--help"])).toContain("Usage:");
-  });
-
-  it("configures etcd with arguments that it knows", () => {
-    const { extraArgs } = object("ClusterConfiguration", { ...validSettings, kubeadm: extras }).etcd
-      .local;
-
-    const flags = extraArgs.map(
-      (one: { name: string; value: string }) => `--${one.name}=${one.value}`,
-    );
-
-    expect(output(built("etcd"), [...flags, "--version"])).toContain("etcd Version");
+    expect(output(built(program), [...flags, last])).toContain(says);
   });
 });
 
 describe("a list of the operator's", () => {
   const valuesOf = (component: keyof KubeadmSettings["kubeadm"], name: string, value: string) => {
-    const kubeadm = { ...validSettings.kubeadm, [component]: { [name]: value } };
-    const settings = { ...validSettings, kubeadm };
-    const cluster = object("ClusterConfiguration", settings);
-    const lists: Record<string, { name: string; value: string }[]> = {
-      apiServerExtraArgs: cluster.apiServer.extraArgs,
-      controllerManagerExtraArgs: cluster.controllerManager.extraArgs,
-      etcdExtraArgs: cluster.etcd.local.extraArgs,
+    const settings = withKubeadm({ [component]: { [name]: value } });
+    const { apiServer, controllerManager, etcd } = cluster(settings);
+    const lists: Record<string, Named[]> = {
+      apiServerExtraArgs: apiServer.extraArgs,
+      controllerManagerExtraArgs: controllerManager.extraArgs,
+      etcdExtraArgs: etcd.local.extraArgs,
       kubeletExtraArgs: object("InitConfiguration", settings).nodeRegistration.kubeletExtraArgs,
     };
-    return lists[component]!.filter((one) => one.name === name).map((one) => one.value);
+    return valuesIn(lists[component]!, name);
   };
   const issuer = "https://kubernetes.default.svc.cluster.local";
 
+  const [apiServer, manager] = ["apiServerExtraArgs", "controllerManagerExtraArgs"] as const;
+  const [etcd, kubelet] = ["etcdExtraArgs", "kubeletExtraArgs"] as const;
+  const [admission, metrics] = ["enable-admission-plugins", "listen-metrics-urls"];
+  const ours = "NodeRestriction,DenyServiceExternalIPs";
   it.each([
-    [
-      "apiServerExtraArgs",
-      "enable-admission-plugins",
-      "AlwaysPullImages",
-      ["NodeRestriction,DenyServiceExternalIPs,AlwaysPullImages"],
-    ],
-    [
-      "apiServerExtraArgs",
-      "enable-admission-plugins",
-      "NodeRestriction",
-      ["NodeRestriction,DenyServiceExternalIPs"],
-    ],
-    ["apiServerExtraArgs", "api-audiences", "vault", [`${issuer},vault`]],
-    [
-      "apiServerExtraArgs",
-      "kubelet-preferred-address-types",
-      "Hostname",
-      ["Hostname,InternalIP,ExternalIP"],
-    ],
-    ["apiServerExtraArgs", "requestheader-allowed-names", "mine", ["front-proxy-client,mine"]],
-    [
-      "controllerManagerExtraArgs",
-      "controllers",
-      "*,-ttl",
-      ["*,-ttl,bootstrapsigner,tokencleaner"],
-    ],
-    [
-      "controllerManagerExtraArgs",
-      "controllers",
-      "-tokencleaner",
-      ["-tokencleaner,*,bootstrapsigner"],
-    ],
-    [
-      "etcdExtraArgs",
-      "feature-gates",
-      "CompactHashCheck=true",
-      ["InitialCorruptCheck=true,CompactHashCheck=true"],
-    ],
-    ["etcdExtraArgs", "feature-gates", "InitialCorruptCheck=false", ["InitialCorruptCheck=false"]],
-    [
-      "etcdExtraArgs",
-      "listen-metrics-urls",
-      "http://172.16.1.4:2381",
-      ["http://127.0.0.1:2381,http://172.16.1.4:2381"],
-    ],
-    ["etcdExtraArgs", "listen-metrics-urls", "http://0.0.0.0:2381", ["http://0.0.0.0:2381"]],
-    ["kubeletExtraArgs", "system-reserved", "cpu=100m", ["memory=256Mi,cpu=100m"]],
-    ["kubeletExtraArgs", "system-reserved", "memory=1Gi", ["memory=1Gi"]],
+    [apiServer, admission, "AlwaysPullImages", `${ours},AlwaysPullImages`],
+    [apiServer, admission, "NodeRestriction", ours],
+    [apiServer, "api-audiences", "vault", `${issuer},vault`],
+    [apiServer, "kubelet-preferred-address-types", "Hostname", "Hostname,InternalIP,ExternalIP"],
+    [apiServer, "requestheader-allowed-names", "mine", "front-proxy-client,mine"],
+    [manager, "controllers", "*,-ttl", "*,-ttl,bootstrapsigner,tokencleaner"],
+    [manager, "controllers", "-tokencleaner", "-tokencleaner,*,bootstrapsigner"],
+    [etcd, "feature-gates", "A=true", "InitialCorruptCheck=true,A=true"],
+    [etcd, "feature-gates", "InitialCorruptCheck=false", "InitialCorruptCheck=false"],
+    [etcd, metrics, "http://172.16.1.4:2381", "http://127.0.0.1:2381,http://172.16.1.4:2381"],
+    [etcd, metrics, "http://0.0.0.0:2381", "http://0.0.0.0:2381"],
+    [kubelet, "system-reserved", "cpu=100m", "memory=256Mi,cpu=100m"],
+    [kubelet, "system-reserved", "memory=1Gi", "memory=1Gi"],
+    // It says what may be at most.
+    [apiServer, "tls-cipher-suites", cipherSuites[1]!, cipherSuites[1]!],
   ] as const)(
     "is merged with what the cluster needs: %s %s %s",
     (component, name, value, merged) => {
-      expect(valuesOf(component, name, value)).toEqual(merged);
+      expect(valuesOf(component, name, value)).toEqual([merged]);
     },
   );
 
@@ -233,33 +205,24 @@ describe("a list of the operator's", () => {
     ],
   ] as const)("API servers are told the issuers of tokens %s", (_, tokenIssuers, keys) => {
     const extra = { "service-account-issuer": "https://b.example" };
-    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs: extra };
-    const flags: { name: string; value: string }[] = kubeadmFiles(
-      specOf({ ...validSettings, kubeadm }, { tokenIssuers }),
+    const [init] = kubeadmFiles(
+      specOf(withKubeadm({ apiServerExtraArgs: extra }), { tokenIssuers }),
       controlPlane,
-    )
-      .filter(({ path }) => /\/kubeadm-.*\.yaml$/.test(path))
-      .flatMap(({ content }) => parseAllDocuments(content).map((document) => document.toJS()))
+    ).filter(({ path }) => path.endsWith("/kubeadm-init.yaml"));
+    const flags: Named[] = parseAllDocuments(init!.content)
+      .map((document) => document.toJS())
       .find(({ kind }) => kind === "ClusterConfiguration").apiServer.extraArgs;
-    const valuesOf = (name: string) =>
-      flags.filter((one) => one.name === name).map(({ value }) => value);
 
-    expect(valuesOf("service-account-issuer")).toEqual(tokenIssuers);
-    expect(valuesOf("service-account-jwks-uri")).toEqual(keys);
+    expect(valuesIn(flags, "service-account-issuer")).toEqual(tokenIssuers);
+    expect(valuesIn(flags, "service-account-jwks-uri")).toEqual(keys);
   });
 
-  const argumentsOf = (change: object) =>
-    Object.fromEntries(
-      object("ClusterConfiguration", { ...validSettings, ...change }).apiServer.extraArgs.map(
-        ({ name, value }: { name: string; value: string }) => [name, value],
-      ),
-    );
+  const argumentOf = (name: string, settings: Partial<typeof validSettings>) =>
+    valuesIn(cluster(settings).apiServer.extraArgs, name)[0];
 
   it("denies external IPs of Services, by which pods could take what machines send to Azure, unless an operator allows them", () => {
     const plugins = (apiServerExtraArgs: Record<string, string>) =>
-      argumentsOf({ kubeadm: { ...validSettings.kubeadm, apiServerExtraArgs } })[
-        "enable-admission-plugins"
-      ];
+      argumentOf("enable-admission-plugins", withKubeadm({ apiServerExtraArgs }));
     const off = { "disable-admission-plugins": "DenyServiceExternalIPs,PodSecurity" };
 
     expect(plugins({})).toBe("NodeRestriction,DenyServiceExternalIPs");
@@ -270,36 +233,32 @@ describe("a list of the operator's", () => {
   });
 
   it.each([
-    ["docker", {}, undefined],
-    ["cri-dockerd", {}, "ExtendWebSocketsToKubelet=false"],
-    ["cri-dockerd", { "feature-gates": "A=true" }, "ExtendWebSocketsToKubelet=false,A=true"],
+    ["docker" as const, {}, undefined],
+    ["cri-dockerd" as const, {}, "ExtendWebSocketsToKubelet=false"],
     [
-      "cri-dockerd",
+      "cri-dockerd" as const,
+      { "feature-gates": "A=true" },
+      "ExtendWebSocketsToKubelet=false,A=true",
+    ],
+    [
+      "cri-dockerd" as const,
       { "feature-gates": "ExtendWebSocketsToKubelet=true" },
       "ExtendWebSocketsToKubelet=true",
     ],
   ])(
     "keeps kubectl exec with %s, and an operator's gates: %j",
     (containerRuntime, apiServerExtraArgs, gates) => {
-      const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
-      expect(argumentsOf({ containerRuntime, kubeadm })["feature-gates"]).toBe(gates);
+      const settings = { ...withKubeadm({ apiServerExtraArgs }), containerRuntime };
+      expect(argumentOf("feature-gates", settings)).toBe(gates);
     },
   );
-
-  it("stands where it says what may be at most", () => {
-    const suite = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
-    expect(valuesOf("apiServerExtraArgs", "tls-cipher-suites", suite)).toEqual([suite]);
-  });
 });
 
 it("gives the API its name, and no address, in endpoint and certificate", () => {
-  const cluster = object("ClusterConfiguration", {
-    ...validSettings,
-    apiExtraSans: ["kubernetes.example.com"],
-  });
+  const { controlPlaneEndpoint, apiServer } = cluster({ apiExtraSans: ["kubernetes.example.com"] });
 
-  expect(cluster.controlPlaneEndpoint).toBe(`${apiName}:6443`);
-  expect(cluster.apiServer.certSANs).toEqual([apiName, "kubernetes.example.com"]);
+  expect(controlPlaneEndpoint).toBe(`${apiName}:6443`);
+  expect(apiServer.certSANs).toEqual([apiName, "kubernetes.example.com"]);
 });
 
 it("tells a kubelet how many pods its machine takes where its pool says so, and no other", () => {
@@ -314,13 +273,19 @@ it.each<[string, boolean, Partial<KubeadmSettings["kubeadm"]>, number?]>([
   ["another number of pods", true, {}, 30],
   ["other reservations", true, { kubeletExtraArgs: { "system-reserved": "cpu=200m" } }],
   ["processors of their own", true, { kubeletExtraArgs: { "cpu-manager-policy": "static" } }],
+  ["fewer sysctls", true, { kubeletExtraArgs: { "allowed-unsafe-sysctls": "net.core.somaxconn" } }],
+  [
+    "less for pods by what it evicts them for",
+    true,
+    { kubeletExtraArgs: { "experimental-allocatable-ignore-eviction": "true" } },
+  ],
   ["a patch of its configuration", true, { patches: { "kubeletconfiguration.json": "{}" } }],
   ["another patch", false, { patches: { "etcd.json": "{}" } }],
   ["more of its log", false, { kubeletExtraArgs: { v: "4" } }],
 ])("has a kubelet with %s start with its pods gone: %s", (_, isOther, kubeadm, maxPods = 110) => {
   const before = roomOf(validSettings, 110);
 
-  const after = roomOf({ kubeadm: { ...validSettings.kubeadm, ...kubeadm } }, maxPods);
+  const after = roomOf(withKubeadm(kubeadm), maxPods);
 
   expect(after !== before).toBe(isOther);
 });
@@ -335,7 +300,7 @@ it("leaves nodes to the external cloud provider and gives each its own address",
       ],
     });
   }
-  expect(object("ClusterConfiguration").controllerManager.extraArgs).toContainEqual({
+  expect(cluster().controllerManager.extraArgs).toContainEqual({
     name: "cloud-provider",
     value: "external",
   });
@@ -401,8 +366,7 @@ it.each([
 
 it("names etcd's version where kubeadm's own is too old for the next minor, and elsewhere leaves it to kubeadm", () => {
   const tagOf = (minor: string | undefined) =>
-    object("ClusterConfiguration", { ...validSettings, kubernetesVersion: `${minor}.0` }).etcd.local
-      .imageTag;
+    cluster({ kubernetesVersion: `${minor}.0` }).etcd.local.imageTag;
 
   expect(tagOf("1.36")).toMatch(/^3\.6\.(1[1-9]|[2-9]\d)-\d+$/);
   expect(tagOf(minors.find(({ minor }) => minor !== "1.36")?.minor)).toBeUndefined();
@@ -417,17 +381,6 @@ it("gives Services and pods the ranges of the settings", () => {
   });
 });
 
-it("runs kubelets with systemd's cgroups, also where only version 1 is", () => {
-  expect(object("KubeletConfiguration")).toMatchObject({
-    cgroupDriver: "systemd",
-    failCgroupV1: false,
-  });
-});
-
-it("has kubelets renew their certificates, which end after a year", () => {
-  expect(object("KubeletConfiguration").rotateCertificates).toBe(true);
-});
-
 it("has kubelets prove themselves by the cluster's CA, and API servers verify it", () => {
   const { tlsCertFile, tlsPrivateKeyFile } = object("KubeletConfiguration");
   expect([tlsCertFile, tlsPrivateKeyFile]).toEqual([
@@ -438,49 +391,47 @@ it("has kubelets prove themselves by the cluster's CA, and API servers verify it
     name: "kubelet-certificate-authority",
     value: "/etc/kubernetes/pki/ca.crt",
   };
-  expect(object("ClusterConfiguration").apiServer.extraArgs).toContainEqual(argument);
+  expect(cluster().apiServer.extraArgs).toContainEqual(argument);
 });
 
-it("has kubelets confine pods, end them in order, and keep memory for the machine", () => {
-  expect(object("KubeletConfiguration")).toMatchObject({
-    seccompDefault: true,
+it.each([
+  ["run with systemd's cgroups", { cgroupDriver: "systemd" }],
+  ["run also where only version 1 of these is", { failCgroupV1: false }],
+  ["renew their certificates, which end after a year", { rotateCertificates: true }],
+  ["confine pods", { seccompDefault: true }],
+  [
     // Ubuntu's own drop-in for logind grants no more than 30 s.
-    shutdownGracePeriod: "30s",
-    shutdownGracePeriodCriticalPods: "10s",
-    systemReserved: { memory: "256Mi" },
-    tlsCipherSuites: [...cipherSuites],
-  });
+    "end pods in order",
+    { shutdownGracePeriod: "30s", shutdownGracePeriodCriticalPods: "10s" },
+  ],
+  ["keep memory for the machine", { systemReserved: { memory: "256Mi" } }],
+  ["agree on the API server's suites", { tlsCipherSuites: [...cipherSuites] }],
+])("has kubelets that %s", (_, expected) => {
+  expect(object("KubeletConfiguration")).toMatchObject(expected);
 });
 
 it("has kubeadm make keys of the one algorithm, and shows nobody profiles", () => {
-  const cluster = object("ClusterConfiguration");
-
-  expect(cluster.encryptionAlgorithm).toBe("RSA-2048");
+  expect(cluster().encryptionAlgorithm).toBe("RSA-2048");
   for (const part of ["apiServer", "controllerManager", "scheduler"]) {
-    expect(cluster[part].extraArgs).toContainEqual({ name: "profiling", value: "false" });
+    expect(cluster()[part].extraArgs).toContainEqual({ name: "profiling", value: "false" });
   }
 });
 
 it("gives each component its own arguments", () => {
-  const mine = (component: string) => ({ mine: component });
-  const { apiServer, controllerManager, scheduler, etcd } = object("ClusterConfiguration", {
-    ...validSettings,
-    kubeadm: {
-      ...validSettings.kubeadm,
-      apiServerExtraArgs: mine("API server"),
-      controllerManagerExtraArgs: mine("manager"),
-      schedulerExtraArgs: mine("scheduler"),
-      etcdExtraArgs: mine("etcd"),
-    },
-  });
+  const { apiServer, controllerManager, scheduler, etcd } = cluster(
+    withKubeadm({
+      apiServerExtraArgs: { mine: "API server" },
+      controllerManagerExtraArgs: { mine: "manager" },
+      schedulerExtraArgs: { mine: "scheduler" },
+      etcdExtraArgs: { mine: "etcd" },
+    }),
+  );
 
   expect(
-    [apiServer, controllerManager, scheduler, etcd.local].flatMap(({ extraArgs }) =>
-      extraArgs.filter(({ name }: { name: string }) => name === "mine"),
+    [apiServer, controllerManager, scheduler, etcd.local].map(({ extraArgs }) =>
+      valuesIn(extraArgs, "mine"),
     ),
-  ).toEqual(
-    ["API server", "manager", "scheduler", "etcd"].map((value) => ({ name: "mine", value })),
-  );
+  ).toEqual([["API server"], ["manager"], ["scheduler"], ["etcd"]]);
 });
 
 it.each(["all", "All"])("names no check beside %s, which kubeadm refuses", (all) => {
@@ -512,11 +463,10 @@ it("patches CoreDNS by control planes alone, unless the operator patches it", ()
   const name = "corednsdeployment+strategic.yaml";
   const patchOf = (...args: Parameters<typeof files>) =>
     files(...args).get(`/etc/zoned/patches/${name}`)?.content;
-  const kubeadm = { ...validSettings.kubeadm, patches: { [name]: "spec: {}" } };
 
   expect(patchOf()).toContain("topologySpreadConstraints");
   expect(patchOf(validSettings, worker)).toBeUndefined();
-  expect(patchOf({ ...validSettings, kubeadm })).toBe("spec: {}");
+  expect(patchOf(withKubeadm({ patches: { [name]: "spec: {}" } }))).toBe("spec: {}");
 });
 
 describe("the hash over what a member is configured with", () => {
@@ -525,17 +475,9 @@ describe("the hash over what a member is configured with", () => {
   const changes: [string, Partial<typeof validSettings>, "all" | "control planes"][] = [
     ["version", { kubernetesVersion: "1.36.99" }, "all"],
     ["runtime", { containerRuntime: "cri-dockerd" }, "all"],
-    ["patch", { kubeadm: { ...validSettings.kubeadm, patches: extras.patches } }, "all"],
-    [
-      "argument of kubelets",
-      { kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } },
-      "all",
-    ],
-    [
-      "argument of etcd",
-      { kubeadm: { ...validSettings.kubeadm, etcdExtraArgs: { v: "3" } } },
-      "control planes",
-    ],
+    ["patch", withKubeadm({ patches: extras.patches }), "all"],
+    ["argument of kubelets", withKubeadm({ kubeletExtraArgs: { v: "3" } }), "all"],
+    ["argument of etcd", withKubeadm({ etcdExtraArgs: { v: "3" } }), "control planes"],
     ["name of the API", { apiExtraSans: ["kubernetes.example.com"] }, "control planes"],
     ["issuer of people's tokens", { entra: people }, "control planes"],
     ["range of Services", { serviceCidr: "10.32.0.0/16" }, "control planes"],
@@ -563,17 +505,14 @@ describe("the hash over what a member is configured with", () => {
       clusterConfigurationOf(specOf({ ...validSettings, ...change }));
 
     expect(whole({ apiExtraSans: ["kubernetes.example.com"] })).not.toBe(whole());
-    expect(whole({ kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { v: "3" } } })).toBe(
-      whole(),
-    );
+    expect(whole(withKubeadm({ kubeletExtraArgs: { v: "3" } }))).toBe(whole());
   });
 });
 
 describe("the proxy of API servers", () => {
   const proxy = "http://proxy.example:3128";
   const httpProxy = { http: proxy, https: proxy, noProxy: [".example.com"], ca: "" };
-  const variables = (change: Partial<typeof validSettings>) =>
-    object("ClusterConfiguration", { ...validSettings, ...change }).apiServer.extraEnvs;
+  const variables = (change: Partial<typeof validSettings>) => cluster(change).apiServer.extraEnvs;
 
   it("is the one of machines, where people's issuer is asked by it", () => {
     expect(variables({ entra: people, httpProxy })).toEqual([
@@ -611,24 +550,20 @@ describe("the proxy of API servers", () => {
 
 it("has clients of several API servers come back to another one now and then", () => {
   const argumentsOf = (controlPlaneCount: number) =>
-    object("ClusterConfiguration", { ...validSettings, controlPlaneCount }).apiServer.extraArgs;
+    cluster({ controlPlaneCount }).apiServer.extraArgs;
 
   expect(argumentsOf(3)).toContainEqual({ name: "goaway-chance", value: "0.001" });
   expect(argumentsOf(1)).not.toContainEqual(expect.objectContaining({ name: "goaway-chance" }));
 });
 
 it("lets the operator's arguments replace this program's, each in its place", () => {
-  const cluster = object("ClusterConfiguration", { ...validSettings, kubeadm: extras });
+  const { apiServer, etcd } = cluster({ kubeadm: extras });
+  const flags = ["profiling", "goaway-chance", "audit-log-maxage"];
 
-  const valuesOf = (flag: string) =>
-    cluster.apiServer.extraArgs
-      .filter(({ name }: { name: string }) => name === flag)
-      .map(({ value }: { value: string }) => value);
-
-  expect(valuesOf("profiling")).toEqual(["false"]);
-  expect(valuesOf("goaway-chance")).toEqual(["0"]);
-  expect(valuesOf("audit-log-maxage")).toEqual(["7"]);
-  expect(cluster.etcd.local.extraArgs).toEqual([
+  expect(flags.map((flag) => valuesIn(apiServer.extraArgs, flag))).toEqual([
+    ...[["false"], ["0"], ["7"]],
+  ]);
+  expect(etcd.local.extraArgs).toEqual([
     // 8 GiB, the most that etcd's makers advise.
     { name: "quota-backend-bytes", value: "8589934592" },
     { name: "heartbeat-interval", value: "500" },
@@ -639,11 +574,7 @@ it("lets the operator's arguments replace this program's, each in its place", ()
 it("encrypts Secrets, unless the operator has a configuration of their own for that", () => {
   const own = { "encryption-provider-config": "/etc/kubernetes/pki/kms.yaml" };
   const of = (apiServerExtraArgs: Record<string, string>) => {
-    const kubeadm = { ...validSettings.kubeadm, apiServerExtraArgs };
-    const { extraArgs, extraVolumes } = object("ClusterConfiguration", {
-      ...validSettings,
-      kubeadm,
-    }).apiServer;
+    const { extraArgs, extraVolumes } = cluster(withKubeadm({ apiServerExtraArgs })).apiServer;
     return {
       flags: extraArgs.filter(({ name }: { name: string }) => name.startsWith("encryption")),
       volume: extraVolumes.some(({ name }: { name: string }) => name === "zoned-encryption"),

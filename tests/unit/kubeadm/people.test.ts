@@ -1,5 +1,6 @@
-import { randomUUID } from "node:crypto";
+import { generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:https";
 import { join } from "node:path";
 
 import { parseAllDocuments } from "yaml";
@@ -10,12 +11,58 @@ import { kubeadmFiles } from "../../../components/kubeadm/kubeadm";
 import type { Entra, Settings } from "../../../components/settings/settings";
 import { issuerIn, type IssuerState } from "../../../tools/doctor/cluster-state";
 import { ApiError, type Body } from "../../../tools/local-azure/machines/simulated/api";
+import { serverCertificate } from "../../../tools/local-azure/tests/support/plugins/fake-api";
 import { RealApiServer, startEtcd } from "../../support/api-server";
+import { listen, serveProxyTo } from "../../support/listen";
 import { machine, specOf, validSettings } from "../../support/sample";
 import { application, tenant } from "../../support/settings-cases/entra";
 import { testFolder } from "../../support/test-folder";
-import { startIssuer } from "../../support/token-issuer";
 import { until } from "../../support/until";
+
+const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** A token of an issuer, signed by RS256. */
+function signed(key: KeyObject, claims: object): string {
+  const text = `${part({ alg: "RS256", typ: "JWT", kid: "of-today" })}.${part(claims)}`;
+  return `${text}.${sign("RSA-SHA256", Buffer.from(text), key).toString("base64url")}`;
+}
+
+/**
+ * An issuer of OpenID Connect that says who it is and which key signs, by https under a name, and an HTTP
+ * proxy that leads to it as the internet would.
+ */
+async function startIssuer(hostname: string) {
+  const { key, cert } = await serverCertificate(hostname);
+  const [keys, strangers] = [newKey(), newKey()];
+  const state = { isDown: false };
+  const server = createServer({ key, cert }, (request, response) => {
+    const { pathname } = new URL(request.url!, "https://any");
+    const issuer = `https://${request.headers.host}${pathname.replace(/\/\.well-known.*/, "")}`;
+    const answers = pathname.endsWith("/keys")
+      ? { keys: [{ ...keys.publicKey.export({ format: "jwk" }), kid: "of-today", use: "sig" }] }
+      : { issuer, jwks_uri: `${issuer}/keys`, id_token_signing_alg_values_supported: ["RS256"] };
+    response.writeHead(state.isDown ? 503 : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(answers));
+  });
+  const port = await listen(server);
+  const { address: proxy, asked } = await serveProxyTo(port);
+  const now = () => Math.floor(Date.now() / 1000);
+  return {
+    state,
+    /** Of its CA. */
+    cert,
+    port,
+    proxy,
+    /** What the proxy was asked for. */
+    asked,
+    token: (claims: object): string =>
+      signed(keys.privateKey, { iat: now(), nbf: now(), exp: now() + 3600, ...claims }),
+    strangersToken: (claims: object): string =>
+      signed(strangers.privateKey, { iat: now(), exp: now() + 3600, ...claims }),
+  };
+}
 
 const nodes = "/api/v1/nodes";
 const admins = randomUUID();

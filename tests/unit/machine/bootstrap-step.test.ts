@@ -3,8 +3,6 @@ import { join } from "node:path";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 
-import { plainHardware } from "../../../components/azure/hardware";
-import { Certificates } from "../../../components/certificates";
 import {
   bootstrapScript,
   bootstrapText,
@@ -13,13 +11,13 @@ import {
   Payload,
 } from "../../../components/machine/payload";
 import { bootstrapRequestTime } from "../../../components/machine/generation";
-import { BootstrapArgs, Machine } from "../../../components/machine/machine";
+import type { BootstrapArgs } from "../../../components/machine/machine";
 import { drainMark, excluded } from "../../../components/cluster/drain";
 import * as power from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
-import { awaitedBy, order } from "../../support/machines";
+import { awaitedBy, makeMachine, order } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { firstKeys, machine as plan, validSettings } from "../../support/sample";
+import { machine as plan, validSettings } from "../../support/sample";
 
 describe("bootstrap step", () => {
   const now = "2026-03-01T10:00:00.000Z";
@@ -70,37 +68,16 @@ describe("bootstrap step", () => {
         "pulumi-nodejs:dynamic/zoned:Drain": { size: drainedFor, drained },
       },
     });
-    const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
-    const resourceGroup = { name: own.name, id: own.id, own };
-    const earlier = new ResourceGroup("something-earlier");
-    const machine = new Machine(
-      {
-        resourceGroup,
-        endsWith: own,
-        settings: validSettings,
-        plan: { ...plan, size },
-        subnetId: "the-subnet",
-        identityIds: [],
-        customData: "",
-        retained: false,
-        current: {
-          size: sizeNow,
-          drained: drainedBefore,
-          bootstrap: { state: "Succeeded", script: ran },
-        },
-        exists: true,
-        deallocates,
-        starts,
-        stepRefusal,
-        hardware: plainHardware,
-        initialization: "1",
-        record: { ...order, bootstrapRequestedAt },
-        certificates: new Certificates("pki", firstKeys),
-        kubeconfig: "the-kubeconfig",
-        after: [],
+    const machine = makeMachine(recorder, {
+      plan: { ...plan, size },
+      current: {
+        size: sizeNow,
+        drained: drainedBefore,
+        bootstrap: { state: "Succeeded", script: ran },
       },
-      { transformations: [recorder.watch] },
-    );
+      ...{ deallocates, starts, stepRefusal, record: { ...order, bootstrapRequestedAt } },
+    });
+    const earlier = new ResourceGroup("something-earlier");
     machine.bootstrap({
       script: pulumi.output(script),
       after: [earlier],
@@ -147,9 +124,10 @@ describe("bootstrap step", () => {
   });
 
   it("goes with its VM, and waits for what it is given to wait for", async () => {
-    const { machine, ...step } = await build();
+    const step = await build();
 
-    expect(step.opts.deletedWith === machine.vm).toBe(true);
+    expect(step.opts.retainOnDelete).toBe(true);
+    expect(step.opts.deletedWith).toBeUndefined();
     expect(await awaitedBy(step)).toEqual(["something-earlier"]);
   });
 
@@ -217,7 +195,11 @@ describe("bootstrap step", () => {
     const { inputs } = await build();
     const { "zoned-script": ran } = inputs["tags"] as Record<string, string>;
 
-    expect((await build({}, { stepRefusal: "start it", ran })).inputs).toEqual(inputs);
+    const off = await build({}, { stepRefusal: "start it", ran });
+
+    expect(off.inputs).toEqual(inputs);
+    expect(off.opts.ignoreChanges).toContain("tags");
+    expect((await build()).opts.ignoreChanges).toEqual([]);
   });
 
   it("says after which drain it ran", async () => {
@@ -269,19 +251,11 @@ describe("bootstrap step", () => {
 
 describe("payload", () => {
   const payload: Payload = {
-    machine: "zoned-test-cp-1",
-    role: "control-plane",
+    ...{ machine: "zoned-test-cp-1", role: "control-plane", nodeAddress: "172.16.1.4" },
+    ...{ apiName: "zoned-test.westeurope.cloudapp.azure.com", apiPort: 6443 },
+    ...{ kubernetesVersion: "1.2.3", configuration: "now", tasks: [], drainMinutes: 15 },
+    ...{ maxPods: 110, room: "as before", modules: ["ip_vs"] },
     initialControlPlane: "8a1c7f0e-9f0d-4a6c-9d75-0f2f3c0f5a11",
-    apiName: "zoned-test.westeurope.cloudapp.azure.com",
-    apiPort: 6443,
-    kubernetesVersion: "1.2.3",
-    configuration: "now",
-    tasks: [],
-    drainMinutes: 15,
-    nodeAddress: "172.16.1.4",
-    maxPods: 110,
-    room: "as before",
-    modules: ["ip_vs"],
     files: [
       {
         path: "/etc/zoned/a",
@@ -324,7 +298,7 @@ describe("payload", () => {
     expect(() => parsePayload(cut)).toThrow(/is not JSON$/);
   });
 
-  it("refuses more than Azure takes, which it measures in base64, and names the largest file", () => {
+  it("refuses more than Azure takes, which it measures in base64, and names the largest file and the settings, whose mistake it is", () => {
     const large = {
       path: "/etc/zoned/patches/etcd.yaml",
       mode: "0600",
@@ -332,7 +306,12 @@ describe("payload", () => {
     };
 
     expect(() => bootstrapScript({ ...payload, files: [...payload.files, large] })).toThrow(
-      /zoned-test-cp-1 is \d+ bytes in base64, and Azure takes at most 262144.*etcd\.yaml with \d+ characters/,
+      expect.objectContaining({
+        __pulumiRunError: true,
+        message: expect.stringMatching(
+          /zoned-test-cp-1 is \d+ bytes in base64, and Azure takes at most 262144.*etcd\.yaml with \d+ characters: .* kubeadm\.patches, .* entra\.ca$/,
+        ),
+      }),
     );
   });
 

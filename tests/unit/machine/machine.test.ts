@@ -3,48 +3,21 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { ignoredAlways } from "../../../components/azure/additions";
 import { plainHardware } from "../../../components/azure/hardware";
-import { Certificates } from "../../../components/certificates";
 import { digest } from "../../../components/digest";
 import { versions } from "../../../components/versions";
 import { generationOf } from "../../../components/machine/generation";
-import { Machine, MachineArgs } from "../../../components/machine/machine";
+import type { MachineArgs } from "../../../components/machine/machine";
 import { MachinePlan } from "../../../components/settings/topology";
-import { awaitedBy, order, vmType } from "../../support/machines";
+import { awaitedBy, makeMachine, order, vmType } from "../../support/machines";
 import { Recorder } from "../../support/record";
-import { firstKeys, machine as plan, validSettings } from "../../support/sample";
+import { machine as plan, validSettings } from "../../support/sample";
 
 const nicType = "azure-native:network:NetworkInterface";
 const name = "zoned-test-cp-1";
 
 const build = async (change: Partial<MachineArgs> = {}) => {
   const recorder = await Recorder.start();
-  const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
-  const resourceGroup = { name: own.name, id: own.id, own };
-  const machine = new Machine(
-    {
-      resourceGroup,
-      endsWith: own,
-      settings: validSettings,
-      plan,
-      subnetId: "the-subnet",
-      identityIds: [],
-      customData: "ZGF0YQ==",
-      retained: false,
-      current: undefined,
-      exists: true,
-      deallocates: false,
-      starts: false,
-      hardware: plainHardware,
-      initialization: "1-then",
-      record: order,
-      certificates: new Certificates("pki", firstKeys),
-      kubeconfig: "the-kubeconfig",
-      after: [],
-      ...change,
-    },
-    { transformations: [recorder.watch] },
-  );
-  return { recorder, machine };
+  return { recorder, machine: makeMachine(recorder, change) };
 };
 
 const spot = { ...plan, spot: { evictionPolicy: "Delete" as const } };
@@ -140,8 +113,64 @@ it("is not told so where it is a spot machine, of which Azure refuses that", asy
   expect(await vmInputs({ plan: spot })).not.toHaveProperty("scheduledEventsProfile");
 });
 
-it("never sends a list of data disks, which would detach what the disk driver attached", async () => {
-  expect((await vmInputs()).storageProfile).not.toHaveProperty("dataDisks");
+it.each([
+  [
+    "is one VM in one zone, and its VM, its host and its node have the same name",
+    {
+      vmName: name,
+      zones: ["2"],
+      hardwareProfile: { vmSize: "Standard_D2s_v5" },
+      osProfile: { computerName: name, customData: "ZGF0YQ==" },
+    },
+  ],
+  [
+    "boots a pinned image, trusted, and keeps its console's output",
+    {
+      storageProfile: {
+        imageReference: {
+          ...{ publisher: "Canonical", offer: "ubuntu-24_04-lts", sku: "server" },
+          version: versions.ubuntuImage,
+        },
+      },
+      securityProfile: {
+        securityType: "TrustedLaunch",
+        uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
+      },
+      diagnosticsProfile: { bootDiagnostics: { enabled: true } },
+    },
+  ],
+  [
+    "lets in whoever has the key",
+    {
+      osProfile: {
+        linuxConfiguration: {
+          disablePasswordAuthentication: true,
+          ssh: {
+            publicKeys: [
+              { path: "/home/azureuser/.ssh/authorized_keys", keyData: validSettings.sshPublicKey },
+            ],
+          },
+        },
+      },
+    },
+  ],
+])("%s", async (_, expected) => {
+  expect(await vmInputs()).toMatchObject(expected);
+});
+
+it.each([
+  [
+    "list of data disks, which would detach what the disk driver attached",
+    "storageProfile.dataDisks",
+  ],
+  ["password", "osProfile.adminPassword"],
+  // Which Azure shows of no machine that was made without.
+  ...["priority", "evictionPolicy", "billingProfile"].map((one) => ["priority", one]),
+  // Of which Azure refuses a false one in most subscriptions.
+  ["encryption by its host", "securityProfile.encryptionAtHost"],
+  ["encryption by a set", "storageProfile.osDisk.managedDisk.diskEncryptionSet"],
+] as [string, string][])("names no %s unless it has one: %s", async (_, path) => {
+  expect(await vmInputs()).not.toHaveProperty(path);
 });
 
 it("is made of the gallery image that the settings name, and of that alone", async () => {
@@ -149,33 +178,6 @@ it("is made of the gallery image that the settings name, and of that alone", asy
   const settings = { ...validSettings, image, imageVersion: "24.04.202501010" };
 
   expect((await vmInputs({ settings })).storageProfile.imageReference).toEqual({ id: image });
-});
-
-it("is one VM in one zone, and its VM, its host and its node have the same name", async () => {
-  expect(await vmInputs()).toMatchObject({
-    vmName: name,
-    zones: ["2"],
-    hardwareProfile: { vmSize: "Standard_D2s_v5" },
-    osProfile: { computerName: name, customData: "ZGF0YQ==" },
-  });
-});
-
-it("boots a pinned image, trusted, and keeps its console's output", async () => {
-  expect(await vmInputs()).toMatchObject({
-    storageProfile: {
-      imageReference: {
-        publisher: "Canonical",
-        offer: "ubuntu-24_04-lts",
-        sku: "server",
-        version: versions.ubuntuImage,
-      },
-    },
-    securityProfile: {
-      securityType: "TrustedLaunch",
-      uefiSettings: { secureBootEnabled: true, vTpmEnabled: true },
-    },
-    diagnosticsProfile: { bootDiagnostics: { enabled: true } },
-  });
 });
 
 it("boots the image of its architecture, and by NVMe where there is nothing else", async () => {
@@ -212,14 +214,6 @@ it.each([
   });
 });
 
-it("says nothing of a priority else, which Azure shows of no machine that was made without", async () => {
-  const inputs = await vmInputs();
-
-  for (const name of ["priority", "evictionPolicy", "billingProfile"]) {
-    expect(inputs).not.toHaveProperty(name);
-  }
-});
-
 const diskEncryptionSetId =
   "/subscriptions/1/resourceGroups/keys/providers/Microsoft.Compute/diskEncryptionSets/Kubernetes";
 
@@ -232,27 +226,6 @@ it("has a host that encrypts and a disk by the set's key, where the settings wan
   expect(storageProfile.osDisk.managedDisk).toEqual({
     storageAccountType: plan.osDiskSku,
     diskEncryptionSet: { id: diskEncryptionSetId },
-  });
-});
-
-it("says nothing of encryption else, since Azure refuses a false one in most subscriptions", async () => {
-  const { securityProfile, storageProfile } = await vmInputs();
-
-  expect(securityProfile).not.toHaveProperty("encryptionAtHost");
-  expect(storageProfile.osDisk.managedDisk).not.toHaveProperty("diskEncryptionSet");
-});
-
-it("lets in whoever has the key, and nobody by password", async () => {
-  const { osProfile } = await vmInputs();
-
-  expect(osProfile).not.toHaveProperty("adminPassword");
-  expect(osProfile.linuxConfiguration).toMatchObject({
-    disablePasswordAuthentication: true,
-    ssh: {
-      publicKeys: [
-        { path: "/home/azureuser/.ssh/authorized_keys", keyData: validSettings.sshPublicKey },
-      ],
-    },
   });
 });
 
@@ -311,6 +284,14 @@ it("stays the same machine whatever becomes of its step and its tags", async () 
   ).toBe(await triggerOf());
 });
 
+it("has a key of its own for its kubelet, and keeps that whatever becomes of its step", async () => {
+  const { recorder } = await build();
+
+  const keys = await recorder.of("tls:index/privateKey:PrivateKey");
+  const { opts } = keys.find(({ name: one }) => one === `${name}-kubelet-key`)!;
+  expect((opts as pulumi.CustomResourceOptions).replacementTrigger).toBe(order.createdAt);
+});
+
 it("tells the next update what it was made for", async () => {
   expect((await vmInputs()).tags).toEqual({
     "zoned-generation": order.generation,
@@ -345,34 +326,22 @@ const generation = (change: Partial<MachinePlan>, settings: Partial<typeof valid
 const taint = { key: "gpu", value: "yes", effect: "NoSchedule" } as const;
 const before = generation({ taints: [taint] });
 
-it.each([
-  { what: "name", after: generation({ taints: [taint], name: "other" }) },
-  { what: "zone", after: generation({ taints: [taint], zone: "3" }) },
-  { what: "number of taints", after: generation({ taints: [taint, taint] }) },
-  { what: "value of a taint", after: generation({ taints: [{ ...taint, value: "no" }] }) },
-  { what: "user", after: generation({ taints: [taint] }, { adminUsername: "other" }) },
-  { what: "key", after: generation({ taints: [taint] }, { sshPublicKey: "other" }) },
-  {
-    what: "kind of disk",
-    after: generation({ taints: [taint], osDiskSku: "StandardSSD_LRS" }),
-  },
-  { what: "size of disk", after: generation({ taints: [taint], osDiskSizeGb: 128 }) },
-  {
-    what: "price",
-    after: generation({
-      taints: [taint],
-      spot: { evictionPolicy: "Delete", maxPrice: 0.05 },
-    }),
-  },
-  { what: "number of pods", after: generation({ taints: [taint], maxPods: 30 }) },
-  {
-    what: "encryption by hosts",
-    after: generation({ taints: [taint] }, { encryptionAtHost: true }),
-  },
-  { what: "disk encryption set", after: generation({ taints: [taint] }, { diskEncryptionSetId }) },
-  { what: "runtime", after: generation({ taints: [taint] }, { containerRuntime: "containerd" }) },
-])("counts another $what as another generation", ({ after }) => {
-  expect(after).not.toBe(before);
+it.each<[string, { plan?: Partial<MachinePlan>; settings?: Partial<typeof validSettings> }]>([
+  ["name", { plan: { name: "other" } }],
+  ["zone", { plan: { zone: "3" } }],
+  ["number of taints", { plan: { taints: [taint, taint] } }],
+  ["value of a taint", { plan: { taints: [{ ...taint, value: "no" }] } }],
+  ["user", { settings: { adminUsername: "other" } }],
+  ["key", { settings: { sshPublicKey: "other" } }],
+  ["kind of disk", { plan: { osDiskSku: "StandardSSD_LRS" } }],
+  ["size of disk", { plan: { osDiskSizeGb: 128 } }],
+  ["price", { plan: { spot: { evictionPolicy: "Delete", maxPrice: 0.05 } } }],
+  ["number of pods", { plan: { maxPods: 30 } }],
+  ["encryption by hosts", { settings: { encryptionAtHost: true } }],
+  ["disk encryption set", { settings: { diskEncryptionSetId } }],
+  ["runtime", { settings: { containerRuntime: "containerd" } }],
+])("counts another %s as another generation", (_, change) => {
+  expect(generation({ taints: [taint], ...change.plan }, change.settings)).not.toBe(before);
 });
 
 it("counts another architecture as another generation, which its image is for", () => {

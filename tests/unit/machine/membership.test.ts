@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
 import { parse } from "yaml";
 
@@ -10,30 +9,14 @@ import { Drain } from "../../../components/machine/membership";
 import { switchPower } from "../../../components/machine/power";
 import { checkout } from "../../../tools/shared/checkout";
 import { serve } from "../../support/listen";
-import { plainHardware } from "../../../components/azure/hardware";
-import { Certificates } from "../../../components/certificates";
-import { Machine } from "../../../components/machine/machine";
-import { awaitedBy, buildMachines, existing, order } from "../../support/machines";
-import { Recorded, Recorder } from "../../support/record";
-import { firstKeys, machine, validSettings } from "../../support/sample";
+import { awaitedBy, buildMachines, existing, makeMachine } from "../../support/machines";
+import { providerOf, Recorded, Recorder } from "../../support/record";
+import { machine, validSettings } from "../../support/sample";
 
 describe("membership", () => {
   const names = ["cp-1", "cp-2", "cp-3"].map((name) => `zoned-test-${name}`);
   const type = "pulumi-nodejs:dynamic/zoned:Membership";
   const drainType = "pulumi-nodejs:dynamic/zoned:Drain";
-
-  /** What the engine's plugin makes of a resource's own text. */
-  function providerOf({ inputs }: Pick<Recorded, "inputs">) {
-    const module = { exports: {} as { handler: () => Record<string, (...args: any[]) => any> } };
-    const cwd = process.cwd();
-    process.chdir(checkout);
-    try {
-      new Function("exports", "require", inputs["__provider"])(module.exports, require);
-      return module.exports.handler();
-    } finally {
-      process.chdir(cwd);
-    }
-  }
 
   let memberships: readonly Recorded[];
   let drains: readonly Recorded[];
@@ -142,19 +125,7 @@ describe("membership", () => {
     ],
   ])("drains a machine %s for its step", async (_, { bootstrap, retained = true }, upgrade) => {
     const recorder = await Recorder.start();
-    const own = new ResourceGroup("cluster", { resourceGroupName: "zoned-test" });
-    new Machine(
-      {
-        ...{ resourceGroup: { name: own.name, id: own.id, own }, endsWith: own, after: [] },
-        ...{ settings: validSettings, plan: machine, subnetId: "it", identityIds: [] },
-        ...{ customData: "", exists: true, deallocates: false, starts: false },
-        ...{ hardware: plainHardware, initialization: "1", record: order, kubeconfig: "k" },
-        certificates: new Certificates("pki", firstKeys),
-        retained,
-        current: { size: machine.size, bootstrap },
-      },
-      { transformations: [recorder.watch] },
-    );
+    makeMachine(recorder, { retained, current: { size: machine.size, bootstrap } });
 
     const { inputs } = await recorder.only(drainType);
 

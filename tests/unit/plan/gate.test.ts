@@ -33,6 +33,7 @@ interface Scene {
   readonly sick?: string;
   readonly problems?: readonly string[];
   readonly areEtcds?: boolean;
+  readonly isSilent?: boolean;
   /** How many members etcd lists. */
   readonly members?: number;
   /** How many the last update that ended well had; none where there was no such update. */
@@ -89,6 +90,7 @@ const decide = (scene: Scene) =>
   decideGate(args(scene), {
     problems: scene.problems ?? [],
     areEtcds: scene.areEtcds,
+    isSilent: scene.isSilent,
     members: scene.members ?? 3,
     unhealthy: new Map((scene.sick?.split(" ") ?? []).map((word) => [name(word), ["it is ill"]])),
   });
@@ -151,6 +153,13 @@ it.each<[string, Scene]>([
   expect(problems[0]).not.toContain("az vm delete");
 });
 
+it("has no Node deleted of a machine that is made anew", () => {
+  const { problems } = decide({ machines: "well gone well", sick: "cp-1" });
+
+  expect(problems[0]).toContain("cp-2: Azure has no such VM");
+  expect(problems[0]).not.toContain("kubectl delete node");
+});
+
 it("asks nobody of an only control plane that is off, and that this update starts", async () => {
   const only = { machines: "started", changes: "resize cp-1", had: 1 };
 
@@ -185,6 +194,18 @@ it("offers to go on unasked only where nobody could be asked: what is amiss with
     /etcd takes no writes[^]*fix etcd[^]*skipHealthCheckUntil would not help/,
   );
   expect(problem).not.toContain("pulumi config set skipHealthCheckUntil");
+});
+
+it.each`
+  what                           | change                 | isOffered
+  ${"an upgrade"}                | ${"upgrade cp-1"}      | ${true}
+  ${"a worker's replacement"}    | ${"replace workers-1"} | ${false}
+  ${"a worker's removal"}        | ${"remove workers-1"}  | ${false}
+  ${"a control plane's removal"} | ${"remove cp-3"}       | ${false}
+`("offers skipHealthCheckUntil for $what where the API is silent: $isOffered", (row) => {
+  const { problems } = decide({ changes: row.change, problems: ["silence"], isSilent: true });
+
+  expect(problems[0]!.includes("skipHealthCheckUntil")).toBe(row.isOffered);
 });
 
 it("names everything that would be done", () => {

@@ -5,7 +5,7 @@ import { generationOf } from "../../../components/machine/generation";
 import { fixedSettings } from "../../../components/plan/fixed-settings";
 import * as manifests from "../../../components/add-ons/manifests/manifests";
 import * as cloudProviderImages from "../../../components/add-ons/manifests/cloud-provider-images";
-import * as galleryImage from "../../../components/azure/gallery-image";
+import * as galleryImage from "../../../components/azure/image-offers";
 import * as registries from "../../../components/azure/registries";
 import type { MachineState } from "../../../components/azure/state";
 import { PreviousOutputs } from "../../../components/plan/machine-changes";
@@ -51,6 +51,8 @@ interface Scene {
   readonly unregistered?: readonly string[];
   /** Whether a subnet of others has no address left, and the API its balancer. */
   readonly isFull?: boolean;
+  /** An address that a rule of others denies machines. */
+  readonly denied?: string;
   /** How often the stack's outputs cannot be read. */
   readonly unreadable?: number;
 }
@@ -79,7 +81,7 @@ const outbound = (
 });
 
 /** What a network of others says. */
-function networkAnswer(path: string, isFull = false): object | undefined {
+function networkAnswer(path: string, { isFull = false, denied }: Scene): object | undefined {
   const guard = `${inNetwork}/networkSecurityGroups/guard`.toLowerCase();
   const properties = { addressPrefix: "10.1.1.0/24", networkSecurityGroup: { id: guard } };
   const answers: Readonly<Record<string, object>> = {
@@ -101,6 +103,7 @@ function networkAnswer(path: string, isFull = false): object | undefined {
           outbound("services", "Allow", "AzureCloud", 200),
           outbound("closed", "Deny", "Internet", 300),
           outbound("k8s-azure-lb_of_a_service", "Allow", "10.1.1.0/24", 500),
+          ...(denied === undefined ? [] : [outbound("barrier", "Deny", denied, 150)]),
         ],
       },
     },
@@ -162,7 +165,7 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
       return scene.unregistered?.includes("Microsoft.Storage")
         ? { error: { code: "MissingSubscriptionRegistration", message: "" } }
         : { value: [] };
-    const inSpoke = networkAnswer(path, scene.isFull);
+    const inSpoke = networkAnswer(path, scene);
     if (inSpoke !== undefined) return inSpoke;
     if (path.endsWith("/skus")) return { value: skusIn("westeurope") };
     if (/\/(usages|publicIPAddresses)$/.test(path)) return { value: [] };
@@ -528,7 +531,7 @@ it("leaves the identity on control planes as long as something speaks for it, an
   expect(made.existingKubeletIdentity).toBe(identity);
 });
 
-it("leaves machines of a gallery image alone, whatever that begins with, and says what new ones lack", async () => {
+it("leaves machines alone as long as there is a gallery image, whatever that begins with, and says what new ones lack", async () => {
   const image = `${inNetwork.replace("Network", "Compute")}/galleries/g/images/i/versions/1.0.0`;
   const settings = { image, imageVersion: "24.04.202607140" };
   const lacking = ["no containerd"];
@@ -537,6 +540,8 @@ it("leaves machines of a gallery image alone, whatever that begins with, and say
 
   expect([...(await plan({ ...living, settings })).retained]).toEqual(names);
   expect(warn).not.toHaveBeenCalled();
+  const without = { ...settings, image: "" };
+  expect([...(await plan({ ...living, settings: without })).retained]).toEqual([]);
   await plan({ ...living, settings, machines: names.slice(1) });
 
   expect(warn).toHaveBeenCalledWith(expect.stringContaining("image has no containerd"));
@@ -576,6 +581,16 @@ describe("a living cluster in a network of others", () => {
     expect(said).toContain("rules before it have to let machines out");
     // Of its own Services, whose rules are called so too.
     expect(said).not.toContain("k8s-azure-lb");
+  });
+
+  it("bears a rule that denies its machines a neighbour, and none that denies them their own API", async () => {
+    jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+    await plan({ ...scene, denied: "10.1.1.99/32" });
+
+    await expect(plan({ ...scene, denied: "10.1.1.77/32" })).rejects.toThrow(
+      /the rule barrier .* by which machines ask the API/,
+    );
   });
 
   it("is told where its API will answer when it is restored, and not that the lost one does not", async () => {

@@ -108,6 +108,34 @@ it("names a missing manifest beside all that Azure would refuse", async () => {
   }
 });
 
+it("names each setting whose id is in a subscription that there is not, beside what else is wrong", async () => {
+  const elsewhere = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/theirs";
+  const identity = `${elsewhere}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/one`;
+  const values = {
+    ...{ identityId: identity, kubeletIdentityId: `${identity}-more` },
+    nodeSubnets: [`${elsewhere}/providers/Microsoft.Network/virtualNetworks/spoke/subnets/nodes`],
+    image: `${elsewhere}/providers/Microsoft.Compute/galleries/zoned/images/node/versions/1.0.0`,
+    registries: [`${elsewhere}/providers/Microsoft.ContainerRegistry/registries/images`],
+    workloadIdentities: [{ namespace: "shop", serviceAccount: "till", identityId: identity }],
+    controlPlaneSize: "Standard_X9",
+  };
+
+  const refused = await withStack("dev", values, () => makePlan(loadSettings())).catch(
+    ({ message }: Error) => message,
+  );
+
+  for (const says of [
+    "identityId is",
+    "kubeletIdentityId is",
+    "Azure has no subnet",
+    "image is",
+    "registries[0] is",
+    "workloadIdentities names",
+  ])
+    expect(refused).toContain(`- ${says}`);
+  expect(refused).toContain("Standard_X9 is not offered");
+});
+
 it("warns of what the kubelets' identity lacks at a registry, where it refuses something else", async () => {
   const registry = `${theirs}/providers/Microsoft.ContainerRegistry/registries/images`;
   const kubeletIdentityId = `${identities}/kubelets`;
@@ -241,9 +269,10 @@ describe.each(["local", "dev", "prod"])("the whole plan of stack %s", (stack) =>
     for (const { name, opts } of azure(plan).filter((one) => one !== group)) {
       const goesWith =
         opts.deletedWith && plan.find((one) => one.resource === opts.deletedWith)!.name;
-      const step = /^(.*)-bootstrap$/.exec(name);
-      const expected = goesByItself.test(name) ? undefined : step ? `${step[1]}-vm` : group.name;
-      expect([name, goesWith]).toEqual([name, expected]);
+      // Of what is nested in a VM, Azure is asked nothing, and the engine keeps it until all that depends on it has gone.
+      const isStep = name.endsWith("-bootstrap");
+      const expected = goesByItself.test(name) || isStep ? undefined : group.name;
+      expect([name, goesWith, opts.retainOnDelete ?? false]).toEqual([name, expected, isStep]);
     }
   });
 

@@ -7,15 +7,14 @@ import {
 } from "../../../components/kubeadm/rotations";
 import {
   type CasArgs,
+  getLegacyTokens,
   type KeysArgs,
   planCas,
   planEncryptionKeys,
-} from "../../../components/plan/rotations";
-import type { PreviousOutputs } from "../../../components/plan/machine-changes";
-import {
   planServiceAccountKeys,
   type ServiceAccountKeysArgs,
-} from "../../../components/plan/service-account-keys";
+} from "../../../components/plan/rotations";
+import type { PreviousOutputs } from "../../../components/plan/machine-changes";
 import { machine, validSettings } from "../../support/sample";
 
 const id = "1-then";
@@ -239,6 +238,18 @@ describe("the change of service accounts' keys", () => {
       keys: inUse,
       message: expect.stringMatching(says),
     });
+  });
+
+  it("looks for them in an API that may be asked, and not while its health is not checked", async () => {
+    const { previous } = argsOf("serviceAccountKeys", { remembered: inUse });
+    const look = (skipHealthCheckUntil: string) =>
+      getLegacyTokens({
+        ...{ settings: { skipHealthCheckUntil }, previous, now },
+        kubeconfig: "of no cluster",
+      });
+
+    expect(await look("")).toEqual({ unknown: expect.any(String) });
+    expect(await look("20261128T130000Z")).toEqual({ secrets: [] });
   });
 });
 

@@ -3,7 +3,6 @@ import { type MachineChange, PreviousOutputs } from "../../../components/plan/ma
 import {
   ControlPlaneChanges,
   etcdVersionProblems,
-  isNewer,
   upgradeProblems,
 } from "../../../components/plan/upgrade";
 import { machinesOf } from "../../../components/settings/topology";
@@ -90,12 +89,6 @@ it("believes the outputs where no step says a version", () => {
   expect(
     upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, untouched),
   ).toEqual([expect.stringContaining("cannot go back")]);
-});
-
-it("compares versions by their numbers", () => {
-  expect(isNewer("1.36.10", "1.36.9")).toBe(true);
-  expect(isNewer("1.36.9", "1.36.10")).toBe(false);
-  expect(isNewer("1.36.9", "1.36.9")).toBe(false);
 });
 
 describe("versions of etcd's members", () => {

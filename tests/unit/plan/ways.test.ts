@@ -3,8 +3,7 @@ import { interfaceAddresses } from "../../../components/azure/free-addresses";
 import { type Shown, shownAs, type ShownResource } from "../../../components/azure/shown";
 import { stackName } from "../../../components/azure/stack-tag";
 import { addressProblems, subnetProblems } from "../../../components/plan/addresses";
-import { ownRoutesWarnings } from "../../../components/plan/ways";
-import { privateApiWarnings } from "../../../components/plan/private-api";
+import { ownRoutesWarnings, privateApiWarnings } from "../../../components/plan/ways";
 import { Settings } from "../../../components/settings/settings";
 import { machinesOf } from "../../../components/settings/topology";
 import { serveKubernetesApi } from "../../support/kubernetes-api";
@@ -27,34 +26,69 @@ describe("own routes", () => {
     expect(warning).toContain("--route-table-name zoned-test-rt");
   });
 
-  it("has the group's name as a shell takes it, with the parentheses that Azure admits", () => {
-    const [warning] = ownRoutesWarnings(
-      { ...settings, resourceGroup: "platform(weu)" },
-      created,
-      false,
-    );
+  const https = "http://proxy.example:3128";
+  const mirror = "https://mirror.example/k8s";
+  const behind = (http: string, https: string) => ({
+    httpProxy: { ...{ http, https }, noProxy: [], ca: "" },
+  });
+  const withCredentials = (...servers: readonly string[]) => ({
+    registryCredentials: Object.fromEntries(
+      servers.map((server) => [server, { username: "me", password: "hush" }]),
+    ),
+  });
 
-    expect(warning).toContain(
+  it.each<[string, Partial<Settings>, says: string, not?: string]>([
+    [
+      "the group's name as a shell takes it, with the parentheses that Azure admits",
+      { resourceGroup: "platform(weu)" },
       "az network route-table route create -g 'platform(weu)' --route-table",
-    );
-  });
+    ],
+    [
+      "the hosts of the cloud that the cluster is in",
+      { resourceManagerEndpoint: "https://management.usgovcloudapi.net/" },
+      "management.usgovcloudapi.net, login.microsoftonline.us,",
+      "login.microsoftonline.com",
+    ],
+    ["where cri-dockerd comes from", { containerRuntime: "cri-dockerd" }, " github.com,"],
+    [
+      "where kubelets' credential provider comes from",
+      { registries: ["/a/registry"] },
+      " packages.aks.azure.com,",
+    ],
+    [
+      "registries beside a mirror too, which is not asked for their images",
+      { mirror, registries: ["/a/Ours"] },
+      "mirror.example, the servers of registries;",
+    ],
+    [
+      "those of registryCredentials as well",
+      { mirror, ...withCredentials("docker.io", "index.docker.io/team", "ghcr.io/a", "ghcr.io/b") },
+      "mirror.example, registry-1.docker.io, ghcr.io;",
+    ],
+    [
+      "a mirror alone where packages and images come from it",
+      { mirror },
+      "mirror.example;",
+      "registry.k8s.io",
+    ],
+    [
+      "a proxy alone, which machines ask for all else",
+      behind(https, https),
+      `must lead them to ${https};`,
+      "management.azure.com",
+    ],
+    [
+      "a proxy without its password",
+      behind("", "http://me:hush@proxy.example:3128"),
+      `must lead them to ${https};`,
+    ],
+  ])("names %s", (_, change, says, not = "hush") => {
+    const [plain = ""] = ownRoutesWarnings(settings, created, false);
+    const [warning] = ownRoutesWarnings({ ...settings, ...change }, created, false);
 
-  it("names the hosts of the cloud that the cluster is in", () => {
-    const resourceManagerEndpoint = "https://management.usgovcloudapi.net/";
-    const [warning] = ownRoutesWarnings({ ...settings, resourceManagerEndpoint }, created, false);
-
-    expect(warning).toContain("management.usgovcloudapi.net, login.microsoftonline.us,");
-    expect(warning).not.toContain("login.microsoftonline.com");
-  });
-
-  it.each<[string, Partial<Settings>, string]>([
-    ["cri-dockerd", { containerRuntime: "cri-dockerd" }, "github.com"],
-    ["registries", { registries: ["/a/registry"] }, "packages.aks.azure.com"],
-  ])("names where %s comes from, where that is set", (_, change, host) => {
-    const hosts = (one: Settings) => ownRoutesWarnings(one, created, false)[0]!.split(/[ ,;]+/);
-
-    expect(hosts(settings)).not.toContain(host);
-    expect(hosts({ ...settings, ...change })).toContain(host);
+    expect(plain).not.toContain(says);
+    expect(warning).toContain(says);
+    expect(warning).not.toContain(not);
   });
 
   it("names where Ubuntu's packages for Arm come from, where there are such machines", () => {
@@ -62,45 +96,6 @@ describe("own routes", () => {
       expect(ownRoutesWarnings(settings, created, hasArm)[0]!.includes(", ports.ubuntu.com")).toBe(
         hasArm,
       );
-  });
-
-  it("names registries beside a mirror too, which has no images of theirs", () => {
-    const mirror = "https://mirror.example/k8s";
-    const [warning] = ownRoutesWarnings(
-      { ...settings, mirror, registries: ["/a/Ours"] },
-      created,
-      false,
-    );
-
-    expect(warning).toContain("mirror.example, the servers of registries;");
-  });
-
-  it("names a mirror alone where packages and images come from it", () => {
-    const [warning] = ownRoutesWarnings(
-      { ...settings, mirror: "https://mirror.example/k8s" },
-      created,
-      false,
-    );
-
-    expect(warning).toContain("mirror.example;");
-    expect(warning).not.toContain("registry.k8s.io");
-  });
-
-  it("names a proxy alone, which machines ask for all else", () => {
-    const https = "http://proxy.example:3128";
-    const httpProxy = { http: https, https, noProxy: [], ca: "" };
-    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created, false);
-
-    expect(warning).toContain(`must lead them to ${https};`);
-    expect(warning).not.toContain("management.azure.com");
-  });
-
-  it("names a proxy without its password", () => {
-    const https = "http://me:hush@proxy.example:3128";
-    const httpProxy = { http: "", https, noProxy: [], ca: "" };
-    const [warning] = ownRoutesWarnings({ ...settings, httpProxy }, created, false);
-
-    expect(warning).toContain("must lead them to http://proxy.example:3128;");
   });
 
   it("says nothing where no machine is made, or this program makes the way out", () => {
@@ -331,8 +326,10 @@ describe("addresses", () => {
   ];
   const settings = { ...validSettings, workerPools: two };
   const labelled = machinesOf(settings).map((one) => ({ ...one, zone: `westeurope-${one.zone}` }));
-  const problem = (change: Partial<Settings>) =>
-    addressProblems(machinesOf({ ...settings, ...change }), [], labelled, settings).join();
+  const problem = (change: Partial<Settings>) => {
+    const changed = { ...settings, ...change };
+    return addressProblems(machinesOf(changed), [], labelled, changed).join();
+  };
 
   it.each<[string, Partial<Settings>]>([
     ["other counts", { controlPlaneCount: 5, workerPools: [{ ...two[0]!, count: 3 }, two[1]!] }],
@@ -357,7 +354,7 @@ describe("addresses", () => {
     [
       "the workers of a pool in whose place another one is removed",
       { workerPools: two.slice(1) },
-      [/test-two-1 would move from .*workerPools\[0\]\.count' 0/],
+      [/test-two-1 would move from .* keeps its place, with a count of 0\./],
     ],
     [
       "a renamed pool's workers to addresses that are taken until the end",
@@ -366,6 +363,17 @@ describe("addresses", () => {
     ],
   ])("moves no machine: refuses %s", (_, change, says) => {
     for (const text of says) expect(problem(change)).toMatch(text);
+  });
+
+  it.each<[string, Partial<Settings>, string[]]>([
+    ["a renamed one", { workerPools: [two[0]!, { ...two[1]!, name: "other" }] }, ["1"]],
+    ["none where one is gone from the list", { workerPools: two.slice(1) }, []],
+    ["none where one is before it", { workerPools: [{ ...pool, name: "new" }, ...two] }, []],
+    ["none where control planes move", { zones: ["2", "1", "3"] }, []],
+  ])("says how to empty a pool where it is known which one: %s", (_, change, positions) => {
+    const commands = problem(change).matchAll(/workerPools\[(\d+)\]\.count' 0/g);
+
+    expect([...commands].map(([, position]) => position)).toEqual(positions);
   });
 
   it("knows no address of a living cluster twice, and lets machines move while there is none", () => {

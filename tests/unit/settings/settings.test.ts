@@ -1,6 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 
 import { problems } from "../../../components/settings/rules";
+import type { Settings } from "../../../components/settings/settings";
 import { warnings } from "../../../components/settings/warnings";
 import { versions } from "../../../components/versions";
 import { idIn, validSettings } from "../../support/sample";
@@ -21,13 +22,26 @@ import {
   existingIdentityCases,
   imageCases,
   nodeSubnetCases,
+  registryCases,
+  registryCredentialCases,
 } from "../../support/settings-cases/ids-of-others";
 import { kubeProxyCases } from "../../support/settings-cases/kube-proxy";
 import { kubeadmCases } from "../../support/settings-cases/kubeadm";
-import { accessCases, httpProxyCases, rangeCases } from "../../support/settings-cases/network";
+import {
+  accessCases,
+  httpProxyCases,
+  proxyCa,
+  rangeCases,
+} from "../../support/settings-cases/network";
 import { poolCases, sizeCases } from "../../support/settings-cases/pools";
-import { registryCases, registryCredentialCases } from "../../support/settings-cases/registries";
-import { access, complaints, declared, settingsWith, Values } from "../../support/stack";
+import {
+  access,
+  complaints,
+  declared,
+  type Refused,
+  settingsWith,
+  Values,
+} from "../../support/stack";
 
 const stack: Values = { location: "westeurope", ...access };
 
@@ -59,8 +73,10 @@ const stepsOf = (path: string): string[] =>
 const typed = (text: string): unknown =>
   /^(true|false|-?\d+)$/.test(text) ? JSON.parse(text) : text;
 
-const resolved = (text: string): unknown =>
-  text.startsWith('"$(cat') ? access.sshPublicKey : text;
+const resolved = (text: string): string => {
+  if (text === '"$(cat ca.pem)"') return proxyCa;
+  return text.startsWith('"$(cat') ? String(access.sshPublicKey) : text;
+};
 
 /** What a user types in where Pulumi asks for a value. */
 const typedIn = (path: string): string =>
@@ -89,10 +105,14 @@ function after(command: string, values: Values): Values {
     if (Array.isArray(place)) place.splice(Number(last), 1);
     else delete place[last];
   } else {
-    place[last] = hasPath && !asText ? typed(value) : resolved(value);
+    place[last] = hasPath && !asText ? typed(resolved(value)) : resolved(value);
   }
   return result;
 }
+
+/** Some values have thousands of entries. */
+const titled = (refused: readonly Refused[]) =>
+  refused.map(([values, says]) => [JSON.stringify(values).slice(0, 120), says, values] as const);
 
 beforeEach(() => {
   jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
@@ -129,12 +149,9 @@ describe.each(
 )("%s", (_, { refused, accepted }) => {
   const encrypted = ["registryCredentials"];
 
-  it.each(refused)("refuses %s, and only that", (_flaw, values, says) => {
-    expect(complaints({ ...stack, ...values }, encrypted)).toEqual([expect.stringContaining(says)]);
-  });
-
-  it.each(refused)("names a command that fixes %s", (_flaw, values) => {
-    const [line = ""] = complaints({ ...stack, ...values }, encrypted);
+  it.each(titled(refused))("refuses %s, and only that, with a command: %s", (_, says, values) => {
+    const [line = "", ...more] = complaints({ ...stack, ...values }, encrypted);
+    expect([line, more]).toEqual([expect.stringContaining(says), []]);
     const fixed = after(commandIn(line), { ...stack, ...values });
     const all = [...encrypted, "servicePrincipalClientSecret", "httpProxy"];
     expect(complaints(fixed, all)).toEqual([]);
@@ -184,14 +201,28 @@ it.each<[string, Values, string]>([
   expect(messages).toEqual([expect.stringContaining(says)]);
 });
 
-it("finds room for one range while another is no range at all", () => {
-  const messages = complaints({
-    ...stack,
-    networkCidr: "x",
-    podCidr: "y",
-    serviceCidr: "172.16.0.0/8",
-  });
+it.each([
+  [
+    "that is too narrow for pools beside another one that is wrong",
+    { networkCidr: "192.168.0.0/20", podCidr: "y", serviceCidr: "10.0.0.0/25" },
+  ],
+  [
+    "of which two are no ranges at all",
+    { networkCidr: "x", podCidr: "y", serviceCidr: "172.16.0.0/8" },
+  ],
+])("tells of each range what is wrong with it: %s", (_, ranges) => {
+  const messages = complaints({ ...stack, ...ranges });
+
   expect(messages.map(rootOf).sort()).toEqual(["networkCidr", "podCidr", "serviceCidr"]);
+});
+
+it("sets no range to what it is already, where it knows none that is free", () => {
+  const values = { networkCidr: "10.0.0.0/8", serviceCidr: "100.64.0.0/12" };
+  const workerPools = [1, 2].map((n) => ({ name: `pool-${n}`, count: 3000 }));
+
+  expect(complaints({ ...stack, ...values, workerPools })).toEqual([
+    expect.stringMatching(/^podCidr is "10\.244\.0\.0\/16".*\(pulumi config set podCidr RANGE\)$/),
+  ]);
 });
 
 it.each([
@@ -215,31 +246,28 @@ it("names the stack, and hides where in the program it was thrown", () => {
   );
 });
 
-it.each([
-  { what: "a private key", values: { sshPublicKey: "-----BEGIN PRIVATE KEY-----\nhush\n" } },
-  { what: "a word for a key", values: { sshPublicKey: "hush" } },
-  { what: "a mirror's password", values: { mirror: "https://me:hush@mirror.example" } },
-  { what: "an API's proxy with a password", values: { apiProxy: "http://me:hush@p:1" } },
-  { what: "the same without http://", values: { apiProxy: "me:hush@proxy.example:3128" } },
-  { what: "an application's secret", values: { servicePrincipalClientSecret: "hush" } },
-  { what: "a secret in the place of an id", values: { servicePrincipalClientId: "hush" } },
-  { what: "a proxy's password", values: { httpProxy: { https: `http://${login}` } } },
-  { what: "one with signs of its own", values: { httpProxy: { https: "http://me:#hush@p:1" } } },
-  { what: "one in place of the map", values: { httpProxy: `http://${login}` } },
-  { what: "one in a list", values: { httpProxy: { https: [`http://${login}`] } } },
-  { what: "one in place of a list", values: { httpProxy: { noProxy: `http://${login}` } } },
-  { what: "one among names", values: { httpProxy: { noProxy: [`http://${login}`] } } },
-  {
-    what: "a registry's password",
-    values: { registryCredentials: { "ghcr.io": { username: "me", password: "hush" } } },
-  },
-  {
-    what: "one without a user",
-    values: { registryCredentials: { "ghcr.io": { password: "hush" } } },
-  },
-  { what: "one in place of both", values: { registryCredentials: { "ghcr.io": "hush" } } },
-  { what: "one as a name", values: { httpProxy: { [`http://${login}`]: "x" } } },
-])("never repeats $what, encrypted or not", ({ values }) => {
+it.each<[string, Values]>([
+  ["a private key", { sshPublicKey: "-----BEGIN PRIVATE KEY-----\nhush\n" }],
+  ["a word for a key", { sshPublicKey: "hush" }],
+  ["a mirror's password", { mirror: "https://me:hush@mirror.example" }],
+  ["an API's proxy with a password", { apiProxy: "http://me:hush@p:1" }],
+  ["the same without http://", { apiProxy: "me:hush@proxy.example:3128" }],
+  ["an application's secret", { servicePrincipalClientSecret: "hush" }],
+  ["a secret in the place of an id", { servicePrincipalClientId: "hush" }],
+  ["a proxy's password", { httpProxy: { https: `http://${login}` } }],
+  ["one with signs of its own", { httpProxy: { https: "http://me:#hush@p:1" } }],
+  ["one in place of the map", { httpProxy: `http://${login}` }],
+  ["one in a list", { httpProxy: { https: [`http://${login}`] } }],
+  ["one in place of a list", { httpProxy: { noProxy: `http://${login}` } }],
+  ["one among names", { httpProxy: { noProxy: [`http://${login}`] } }],
+  [
+    "a registry's password",
+    { registryCredentials: { "ghcr.io": { username: "me", password: "hush" } } },
+  ],
+  ["one without a user", { registryCredentials: { "ghcr.io": { password: "hush" } } }],
+  ["one in place of both", { registryCredentials: { "ghcr.io": "hush" } }],
+  ["one as a name", { httpProxy: { [`http://${login}`]: "x" } }],
+])("never repeats %s, encrypted or not", (_, values) => {
   for (const encrypted of [[], Object.keys(values)]) {
     const messages = complaints({ ...stack, ...values }, encrypted);
     expect(messages.join()).not.toContain("hush");
@@ -250,7 +278,7 @@ it.each([
 describe("people beside an encrypted proxy with a password", () => {
   const said = (values: Values) => complaints({ ...stack, ...values }, ["httpProxy"]);
 
-  it.each(entraBesideLogin.refused)("are refused for %s, with a fix", (_flaw, values, says) => {
+  it.each(titled(entraBesideLogin.refused))("are refused for %s: %s", (_, says, values) => {
     const [line = "", ...more] = said(values);
 
     expect([line, more]).toEqual([expect.stringContaining(says), []]);
@@ -509,83 +537,69 @@ describe("settings warnings", () => {
     kubeadm: { ...validSettings.kubeadm, kubeletExtraArgs: { "event-qps": rate } },
   });
 
-  it("has nothing to say about valid settings", () => {
-    expect(warnings(settings)).toEqual([]);
-  });
-
-  it.each([
-    {
-      what: "an API open to everyone",
-      change: { apiAccessCidrs: ["0.0.0.0/0"] },
-      says: "apiAccessCidrs opens",
-    },
-    {
-      what: "an API open to half of everyone",
-      change: { apiAccessCidrs: ["203.0.113.0/24", "128.0.0.0/1"] },
-      says: "apiAccessCidrs opens",
-    },
-    {
-      what: "SSH open to everyone",
-      change: { sshAccessCidrs: ["0.0.0.0/0"] },
-      says: "sshAccessCidrs opens",
-    },
-    ...(["networkCidr", "podCidr", "serviceCidr"] as const).map((key) => ({
-      what: `a public ${key}`,
-      change: { [key]: "20.0.0.0/16" },
-      says: `${key} 20.0.0.0/16 is not private`,
-    })),
-    { what: "a stack without pools", change: { workerPools: [] }, says: "no backend" },
-    {
-      what: "pools without machines",
-      change: { workerPools: validSettings.workerPools.map((pool) => ({ ...pool, count: 0 })) },
-      says: "no backend",
-    },
-    {
-      what: "three control planes in two zones",
-      change: { zones: ["1", "2"] },
-      says: "3 control planes over zone 1 and 2",
-    },
-    {
-      what: "repairs of machines that no cloud provider names",
-      change: { autoRepair: true, cloudProvider: false },
-      says: "autoRepair is true and cloudProvider false",
-    },
-    {
-      what: "IPVS once its end is near",
-      change: { kubernetesVersion: "1.39.0", proxyMode: "ipvs" as const },
-      says: "gone in 1.43",
-    },
-    {
-      what: "events of kubelets without a limit",
-      change: events("0"),
-      says: "pulumi config set --path --type string kubeadm.kubeletExtraArgs.event-qps 50",
-    },
-  ])("warns of $what", ({ change, says }) => {
+  it.each<[string, Partial<Settings>, string]>([
+    ["an API open to everyone", { apiAccessCidrs: ["0.0.0.0/0"] }, "apiAccessCidrs opens"],
+    [
+      "an API open to half of everyone",
+      { apiAccessCidrs: ["203.0.113.0/24", "128.0.0.0/1"] },
+      "apiAccessCidrs opens",
+    ],
+    ["SSH open to everyone", { sshAccessCidrs: ["0.0.0.0/0"] }, "sshAccessCidrs opens"],
+    ...["networkCidr", "podCidr", "serviceCidr"].map((key): [string, Partial<Settings>, string] => [
+      `a public ${key}`,
+      { [key]: "20.0.0.0/16" },
+      `${key} 20.0.0.0/16 is not private`,
+    ]),
+    [
+      "a stack without pools, of which the first needs a name too",
+      { workerPools: [] },
+      "If you need them: pulumi config set --path 'workerPools[0].name' workers; pulumi config set --path 'workerPools[0].count' 2.",
+    ],
+    [
+      "pools without machines",
+      { workerPools: validSettings.workerPools.map((pool) => ({ ...pool, count: 0 })) },
+      "If you need them: pulumi config set --path 'workerPools[0].count' 2.",
+    ],
+    [
+      "three control planes in two zones",
+      { zones: ["1", "2"] },
+      "3 control planes over zone 1 and 2",
+    ],
+    [
+      "repairs of machines that no cloud provider names",
+      { autoRepair: true, cloudProvider: false },
+      "autoRepair is true and cloudProvider false",
+    ],
+    [
+      "IPVS once its end is near",
+      { kubernetesVersion: "1.39.0", proxyMode: "ipvs" },
+      "gone in 1.43",
+    ],
+    [
+      "events of kubelets without a limit",
+      events("0"),
+      "pulumi config set --path --type string kubeadm.kubeletExtraArgs.event-qps 50",
+    ],
+  ])("warns of %s", (_, change, says) => {
     expect(warnings({ ...settings, ...change })).toEqual([expect.stringContaining(says)]);
   });
 
-  it.each([
-    { what: "a large owner's network", change: { apiAccessCidrs: ["17.0.0.0/8"] } },
-    {
-      what: "ranges of every private kind",
-      change: {
-        networkCidr: "192.168.0.0/16",
-        podCidr: "100.64.0.0/10",
-        serviceCidr: "198.18.0.0/15",
-      },
-    },
-    { what: "one control plane in one zone", change: { controlPlaneCount: 1, zones: ["1"] } },
-    { what: "five control planes in three zones", change: { controlPlaneCount: 5 } },
-    { what: "a limit of kubelets' events", change: events("5") },
-    {
-      what: "events of kubelets that take 0 as their default",
-      change: { ...events("0"), kubernetesVersion: "1.36.3" },
-    },
-    {
-      what: "nftables after IPVS's end",
-      change: { kubernetesVersion: "1.43.0" },
-    },
-  ])("says nothing of $what", ({ change }) => {
+  it.each<[string, Partial<Settings>]>([
+    ["valid settings", {}],
+    ["a large owner's network", { apiAccessCidrs: ["17.0.0.0/8"] }],
+    [
+      "ranges of every private kind",
+      { networkCidr: "192.168.0.0/16", podCidr: "100.64.0.0/10", serviceCidr: "198.18.0.0/15" },
+    ],
+    ["one control plane in one zone", { controlPlaneCount: 1, zones: ["1"] }],
+    ["five control planes in three zones", { controlPlaneCount: 5 }],
+    ["a limit of kubelets' events", events("5")],
+    [
+      "events of kubelets that take 0 as their default",
+      { ...events("0"), kubernetesVersion: "1.36.3" },
+    ],
+    ["nftables after IPVS's end", { kubernetesVersion: "1.43.0" }],
+  ])("says nothing of %s", (_, change) => {
     expect(warnings({ ...settings, ...change })).toEqual([]);
   });
 

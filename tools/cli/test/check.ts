@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -16,20 +15,17 @@ import { install } from "../../programs/installs";
 import { clusterTools, nodeTool } from "../../programs/tools";
 import { checkout } from "../../shared/checkout";
 import type { Progress } from "../../shared/progress";
-import { Interrupted } from "../../shared/user-error";
+import { exitCodeOf } from "../../shared/run";
 import { endTogether } from "./end-together";
-import { type JestResult, type StaticCheck, verdictOf } from "./verdict";
 
 interface Command {
   readonly name: string;
-  readonly program: string;
-  readonly args: readonly string[];
+  readonly words: readonly string[];
 }
 
 const onNode = (name: string, script: string, ...args: string[]): Command => ({
   name,
-  program: process.execPath,
-  args: [join(checkout, "node_modules", script), ...args],
+  words: [process.execPath, join(checkout, "node_modules", script), ...args],
 });
 
 /**
@@ -50,9 +46,8 @@ const typeCheck = onNode(
 
 const shellCheck = (): Command => ({
   name: "shellcheck",
-  program: "shellcheck",
-  args: [
-    ...["--external-sources", "--check-sourced"],
+  words: [
+    ...["shellcheck", "--external-sources", "--check-sourced"],
     ...readdirSync(join(checkout, "cloud-init"))
       .filter((file) => file.endsWith(".sh"))
       .map((file) => join("cloud-init", file)),
@@ -107,11 +102,12 @@ async function staticChecks(
   const names = commands.map(({ name }) => name).join(", ");
   return progress.during(`checking ${names}`, () =>
     Promise.all(
-      commands.map(async (command) => {
-        let output = "";
-        const code = await run(command, signal, (text) => (output += text));
-        if (code !== 0) progress.line(`${command.name}:\n${output.trimEnd()}`);
-        return { name: command.name, passed: code === 0 };
+      commands.map(async ({ name, words }) => {
+        const output = { stdout: "", stderr: "" };
+        const env = environment();
+        const code = await exitCodeOf(words, { cwd: checkout, env, output, signal });
+        if (code !== 0) progress.line(`${name}:\n${`${output.stdout}${output.stderr}`.trimEnd()}`);
+        return { name, passed: code === 0 };
       }),
     ),
   );
@@ -128,44 +124,92 @@ async function runJest(
     const chosen = args.length > 0 ? args : ["--testPathIgnorePatterns", dayTwo];
     const words = ["--json", `--outputFile=${file}`, ...chosen];
     const jest = onNode("jest", "jest/bin/jest.js", ...words);
-    await endTogether((environment) =>
-      run({ ...jest, environment: { ...environment, ZONED_BINARIES: binaries } }, signal),
-    );
+    await endTogether((mark) => {
+      const env = environment({ ...mark, ZONED_BINARIES: binaries });
+      return exitCodeOf(jest.words, { cwd: checkout, env, output: "inherit", signal });
+    });
     return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as JestResult) : undefined;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Runs a command to its end and returns its exit code; its output is the user's, or `take`s. */
-function run(
-  { program, args, environment }: Command & { readonly environment?: NodeJS.ProcessEnv },
-  signal: AbortSignal,
-  take?: (text: string) => void,
-): Promise<number> {
-  if (signal.aborted) return Promise.reject(new Interrupted());
-  return new Promise((resolve, reject) => {
-    const into = take ? "pipe" : "inherit";
-    const child = spawn(program, args, {
-      cwd: checkout,
-      env: {
-        ...process.env,
-        PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
-        ...environment,
-      },
-      stdio: ["ignore", into, into],
-    });
-    if (take) {
-      for (const stream of [child.stdout, child.stderr])
-        stream?.setEncoding("utf8").on("data", take);
+/** The environment of a command, with the Node that this one runs on before all others. */
+const environment = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
+  ...process.env,
+  PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+  ...more,
+});
+
+/** What jest reports by `--json`, as far as it is needed. */
+export interface JestResult {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numRuntimeErrorTestSuites: number;
+  readonly testResults: readonly {
+    /** The test file. */
+    readonly name: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly title: string;
+      readonly ancestorTitles: readonly string[];
+    }[];
+  }[];
+}
+
+export interface StaticCheck {
+  readonly name: string;
+  readonly passed: boolean;
+}
+
+/** How many claims are named for one reason: with `-t`, jest skips all others. */
+const namedAtMost = 50;
+
+/**
+ * The last lines of `npm test`: the checks, the counts, and what was skipped and why.
+ *
+ * @param result undefined when jest ended before it could report
+ */
+export function verdictOf(
+  checks: readonly StaticCheck[],
+  result: JestResult | undefined,
+): { readonly lines: readonly string[]; readonly passed: boolean } {
+  const passed = result?.numPassedTests ?? 0;
+  const failed =
+    (result ? result.numFailedTests + result.numRuntimeErrorTestSuites : 1) +
+    checks.filter((check) => !check.passed).length;
+  const lines = [
+    ...checks.map((check) => `${check.name}: ${check.passed ? "passed" : "FAILED, see above"}`),
+    ...(result ? [] : ["tests: jest ended without a result, see above"]),
+    `${passed} passed, ${failed} failed, ${result?.numPendingTests ?? 0} skipped`,
+    ...(result ? skipped(result) : []),
+  ];
+  return { lines, passed: failed === 0 && passed > 0 };
+}
+
+function skipped({ testResults }: JestResult): string[] {
+  const claims = new Map<string, string[]>();
+  for (const { assertionResults } of testResults) {
+    for (const { status, title, ancestorTitles } of assertionResults) {
+      if (status !== "pending") continue;
+      const { reason, claim } = split([...ancestorTitles, title]);
+      claims.set(reason, [...(claims.get(reason) ?? []), claim]);
     }
-    const stop = (): void => void child.kill("SIGINT");
-    signal.addEventListener("abort", stop);
-    child.on("error", reject);
-    child.on("close", (code) => {
-      signal.removeEventListener("abort", stop);
-      if (signal.aborted) reject(new Interrupted());
-      else resolve(code ?? 1);
-    });
-  });
+  }
+  return [...claims].flatMap(([reason, names]) => [
+    `skipped, since ${reason}:`,
+    ...names.slice(0, namedAtMost).map((name) => `  ${name}`),
+    ...(names.length > namedAtMost ? [`  and ${names.length - namedAtMost} more`] : []),
+  ]);
+}
+
+/** Takes the reason, which `tests/support/unless.ts` puts behind a title, out of a test's titles. */
+function split(titles: readonly string[]): { reason: string; claim: string } {
+  const mark = / \(skipped: (.*)\)$/;
+  const reason = titles.map((title) => mark.exec(title)?.[1]).find((one) => one !== undefined);
+  return {
+    reason: reason ?? "the test says so, without a reason",
+    claim: titles.map((title) => title.replace(mark, "")).join(" "),
+  };
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
 
-import { type JestResult, verdictOf } from "../test/verdict";
+import { type JestResult, verdictOf } from "../test/check";
 import { endTogether } from "../test/end-together";
 import { checkout, loadTypeScript } from "../../shared/checkout";
 import { identityOf, isAlive } from "../../shared/pids";

@@ -85,6 +85,24 @@ it("says what is wrong with options that do not go together, without a stack tra
   ]);
 });
 
+it("ends with 130 also where what was interrupted goes on to its end", () => {
+  const work =
+    'process.kill(process.pid, "SIGINT"); await new Promise((end) => setTimeout(end, 100));';
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [
+      ...["--require", "./typescript.cjs", "--eval"],
+      `require("./tools/cli/command").perform(async () => { ${work} })`,
+    ],
+    { cwd: checkout, encoding: "utf8" },
+  );
+
+  expect([status, stderr.trim()]).toEqual([
+    130,
+    "interrupted: waiting for what is under way to end orderly",
+  ]);
+});
+
 it("lists all commands where none is named", () => {
   const { status, stdout } = spawnSync(process.execPath, ["tools/cli/zoned.cjs"], {
     cwd: fresh,
@@ -107,6 +125,13 @@ it.each([
     ["--scale: expected a factor", "--port: expected a port"],
   ],
   ["start", ["--stack"], ["--stack: expected its <name>, got nothing"]],
+  // As a variable that is not set leaves it: pulumi would take the stack that is selected.
+  ["recover", ["--stack", ""], ["--stack: expected its <name>, got nothing"]],
+  [
+    "report",
+    ["--output=", "--state", ""],
+    ["--output: expected its <file>, got nothing", "--state: "],
+  ],
   ["start", ["--stack", "--machines", "qemu"], ["--stack: expected its <name>, got '--machines'"]],
   ["start", ["dev"], ["expected options only, got 'dev'"]],
   ["stop", ["--discard=yes"], ["--discard takes no value, got 'yes'"]],

@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { runCommand } from "../../../tests/support/tools";
+import { run as runProgram, runCommand } from "../../../tests/support/tools";
 import {
   healthyCluster,
   serveCluster,
@@ -67,6 +67,19 @@ it("ends with 1 when it is not, and prints nothing but JSON to a program that as
   expect(code).toBe(1);
 });
 
+it("ends with 1 when an add-on that the outputs name is gone", async () => {
+  const { cluster, ...others } = outputs();
+  const addOns = ["Deployment kube-system/cloud-controller-manager"];
+  havingOutputs({ ...others, cluster: { ...cluster, addOns } });
+
+  const { code, stdout } = await doctor("--stack", "prod");
+
+  expect(stdout).toMatch(
+    /✗ add-ons: Deployment kube-system\/cloud-controller-manager is not there/,
+  );
+  expect(code).toBe(1);
+});
+
 it("looks again until it is healthy", async () => {
   havingOutputs(outputs());
   cordon(true);
@@ -109,7 +122,6 @@ it.each<[string, () => object, string[], RegExp]>([
     ["--state", join(folder, "nowhere")],
     /no rehearsal runs in .*nowhere: npm start/,
   ],
-  ["the time to wait has no unit", outputs, ["--wait", "10"], /such as 90s, 10m or 1h/],
 ])("ends with 2 and says why when %s", async (_, having, words, says) => {
   havingOutputs(having());
 
@@ -118,6 +130,24 @@ it.each<[string, () => object, string[], RegExp]>([
   expect(`${stdout}${stderr}`).toMatch(says);
   expect(`${stdout}${stderr}`).not.toMatch(/^ +at /m);
   expect(code).toBe(2);
+});
+
+it.each([
+  ["whose reader has ended", "| true", "--stack prod", /ended with 0/],
+  ["of which only the beginning is read", "2>&1 | head -1", "--stack prod", /ended with 0/],
+  ["of a full disk", ">/dev/full", "--stack prod", /the disk is full\nended with 2/],
+  ["whose reader has no need of help", "| true", "--help", /ended with 0/],
+])("ends with its verdict or a sentence behind an output %s", async (_, output, words, says) => {
+  havingOutputs(outputs());
+  const doctor = `"$1" tools/cli/zoned.cjs doctor ${words}`;
+  const line = `(${doctor}; echo "ended with $?" >&3) 3>&2 ${output}`;
+  const PATH = [folder, process.env["PATH"]].join(delimiter);
+  const env = { ...process.env, PATH, NO_PROXY: "localhost", no_proxy: "localhost" };
+
+  const { stderr } = await runProgram("sh", ["-c", line, "sh", process.execPath], env);
+
+  expect(stderr).toMatch(says);
+  expect(stderr).not.toMatch(/^ +at /m);
 });
 
 it("says which variable of the shell is no proxy", async () => {
@@ -134,16 +164,20 @@ it("says which variable of the shell is no proxy", async () => {
 
 describe("npm run report", () => {
   const file = join(folder, "report.md");
+  const link = join(folder, "latest.md");
 
   it("writes health, nodes, add-ons and storage classes, and no id, address or credential", async () => {
     havingOutputs(outputs());
     cluster.current.nodes[0]!.metadata.name = "46bb8116-3ea4-4e93-b476-be1ffcde1f3d";
 
-    const { code, stdout } = await run("report", "--stack", "prod", "--output", file);
+    writeFileSync(file, "");
+    symlinkSync("report.md", link);
+
+    const { code, stdout } = await run("report", "--stack", "prod", "--output", link);
 
     const text = readFileSync(file, "utf8");
     expect(code).toBe(0);
-    expect(stdout).toContain(file);
+    expect(stdout).toContain(link);
     expect(text).toMatch(/^- ✓ etcd takes writes/m);
     expect(text).toMatch(/^- ✗ Nodes: /m);
     expect(text).toMatch(/^\| workers-2 \| worker \| southeastasia-2 \| .* v1\.36\.3 /m);

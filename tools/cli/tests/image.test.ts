@@ -1,9 +1,13 @@
-import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { checkout } from "../../shared/checkout";
 import { testFolder } from "../../../tests/support/test-folder";
+import { installed } from "../../../tests/support/tools";
+import { until } from "../../../tests/support/until";
 
 const folder = testFolder();
 
@@ -72,5 +76,60 @@ it("is where npm run recover sends to with the stack of an image", () => {
   expect(run(["recover", "--stack", "prod-image"])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining("npm run image -- --stack prod\n"),
+  });
+});
+
+describe("a recovery whose import goes on", () => {
+  const copies = join(folder, "copies");
+  const isThere = (file: string) => async () => existsSync(join(folder, file));
+
+  /** Runs it in a terminal of its own, with a pulumi that does this when it is interrupted. */
+  async function importing(whenInterrupted: string): Promise<ChildProcess> {
+    const id = "/subscriptions/s/resourceGroups/g";
+    const group = { type: "azure-native:resources:ResourceGroup", custom: true, id, outputs: {} };
+    const resources = [{ ...group, urn: `urn:pulumi:prod::zoned::${group.type}::cluster` }];
+    const script = [
+      "#!/bin/sh",
+      `cd ${folder}`,
+      'case "$1 $2" in',
+      `"stack export") echo '${JSON.stringify({ version: 3, deployment: { resources } })}';;`,
+      `"preview --json") echo '{"steps":[]}';;`,
+      `"stack import") trap '${whenInterrupted}' INT; touch importing; while sleep 0.1; do :; done;;`,
+      "esac",
+    ];
+    for (const file of ["importing", "ended"]) rmSync(join(folder, file), { force: true });
+    rmSync(copies, { recursive: true, force: true });
+    writeFileSync(join(folder, "pulumi"), script.join("\n"), { mode: 0o755 });
+    const command = `exec "${process.execPath}" tools/cli/zoned.cjs recover --stack prod --copies ${copies}`;
+    const env = { ...process.env, PATH: `${folder}:${process.env["PATH"]}` };
+    const terminal = spawn(installed("script", "bsdutils"), ["-qec", command, "/dev/null"], {
+      cwd: checkout,
+      env,
+    });
+    await until("the import", isThere("importing"));
+    return terminal;
+  }
+
+  it("ends orderly when its terminal is closed", async () => {
+    const terminal = await importing("touch ended; exit 1");
+
+    terminal.kill("SIGKILL");
+
+    await until("the end of the import", isThere("ended"));
+    await until("the end of its file", async () => readdirSync(copies).length === 1);
+  });
+
+  it("ends by a second Ctrl-C when pulumi does not by the first", async () => {
+    const terminal = await importing("[ ! -e ended ] || exit 1; touch ended");
+    const done = once(terminal, "close");
+    const interrupt = () => terminal.stdin!.write("\x03");
+
+    interrupt();
+    await until("pulumi to be interrupted", isThere("ended"));
+    // What comes at once is the same Ctrl-C, passed on by npm.
+    await wait(1000);
+    interrupt();
+
+    expect(await done).toEqual([130, null]);
   });
 });

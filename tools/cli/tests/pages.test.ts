@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { patchOf } from "../arguments";
 import { settingsOf, settingsPage } from "../settings";
 import { checkout } from "../../shared/checkout";
 import { declared } from "../../../tests/support/stack";
@@ -8,6 +9,7 @@ import { cloudProviderProblems } from "../../../components/add-ons/manifests/clo
 import { cloudInitText } from "../../../components/machine/payload";
 import { manifests, versions } from "../../../components/versions";
 import { sourcesOf } from "../../../components/plan/ways";
+import { patched } from "../../../components/settings/rules/known-arguments";
 import { validSettings } from "../../../tests/support/sample";
 import { itWith } from "../../../tests/support/unless";
 import { wantedImages } from "../../mirror/images/wanted-images";
@@ -138,6 +140,20 @@ describe("the list of hosts", () => {
     expect(wanted.map(({ when }) => when)).toEqual([
       "workloadIdentities, machineIdentity false",
       "restoreFrom",
+      "pulumi login azblob://",
+    ]);
+  });
+
+  it("has where Pulumi looks for plugins, its own host as the last one, and for the key of a stack", () => {
+    const azure = readFileSync(join(checkout, "docs/azure.md"), "utf8");
+    const [, vault] = /azurekeyvault:\/\/([^/]+)/.exec(azure)!;
+    const plugins = operatorHosts.filter(({ why }) => why.startsWith("Pulumi's plugins"));
+
+    expect(operatorHosts.map(({ host }) => host)).toContain(vault);
+    // https://github.com/pulumi/pulumi/blob/v3.276.0/sdk/go/common/workspace/plugins.go
+    expect(plugins.map(({ host }) => host)).toEqual([
+      ...["github.com", "release-assets.githubusercontent.com", "api.github.com"],
+      "get.pulumi.com",
     ]);
   });
 
@@ -166,5 +182,24 @@ describe("the list of hosts", () => {
     const hosts = sourcesOf(all, true).map((source) => /\((.+)\)$/.exec(source)?.[1] ?? source);
 
     expect(hosts.filter((host) => !machineHosts.some((one) => one.host === host))).toEqual([]);
+  });
+});
+
+describe("what npm run arguments writes", () => {
+  const newest = { flags: { port: "int", quiet: "bool" }, values: { list: ["a", "b"] } };
+
+  it.each([
+    ["nothing", newest, {}],
+    [
+      "a value",
+      { ...newest, flags: { port: "int", quiet: "string" } },
+      { flags: { quiet: "string" } },
+    ],
+    ["what is new since", { ...newest, flags: { port: "int" } }, { flags: { quiet: null } }],
+    ["what has gone since", { ...newest, kinds: { a: ["b"] } }, { kinds: { a: ["b"] } }],
+    ["a list, as a whole", { ...newest, values: { list: ["b"] } }, { values: { list: ["b"] } }],
+  ])("of the minor before is %s, where that alone differs", (_, before, patch) => {
+    expect(patchOf(newest, before)).toEqual(patch);
+    expect(patched(newest, patch)).toEqual(before);
   });
 });

@@ -14,7 +14,8 @@ import { testFolder } from "../../../tests/support/test-folder";
 const folder = testFolder();
 const file = join(folder, "prod.svg");
 const group = "/subscriptions/5ca1ab1e/resourceGroups/zoned-prod";
-const gone = Symbol();
+const [gone, busy] = [Symbol(), Symbol()];
+let timesBusy = 0;
 /** What Resource Manager has, by path; it refuses to say anything of others. */
 let resources: Record<string, unknown>;
 let endpoint: string;
@@ -29,7 +30,11 @@ beforeAll(async () => {
       response.writeHead(status).end(JSON.stringify({ error: { code, message: "no" } }));
     if (body === undefined) refuse(403, "AuthorizationFailed");
     else if (body === gone) refuse(404, "ResourceGroupNotFound");
-    else response.end(JSON.stringify(body));
+    else if (body === busy) {
+      timesBusy += 1;
+      response.setHeader("retry-after", 3);
+      refuse(429, "TooManyRequests");
+    } else response.end(JSON.stringify(body));
   });
 });
 
@@ -109,6 +114,15 @@ it("draws it also where the API does not answer", async () => {
   expect(stdout).toContain("API does not answer");
   expect(readFileSync(file, "utf8")).toMatch(/>Node not asked<.*>VM stopped</s);
   expect(code).toBe(0);
+});
+
+it("asks for nothing again once Azure has refused something", async () => {
+  delete resources[`${group}/providers/Microsoft.Compute/disks`];
+  resources[`${group}/providers/Microsoft.Network/loadBalancers`] = busy;
+
+  expect(await picture("--output", file)).toMatchObject({ code: 2 });
+
+  expect(timesBusy).toBe(1);
 });
 
 it.each<[string, () => unknown, RegExp]>([

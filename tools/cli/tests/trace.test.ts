@@ -1,6 +1,17 @@
-import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import { checkout } from "../../shared/checkout";
 import type { Answer } from "../../trace/model/packet";
@@ -46,6 +57,33 @@ function run(...args: string[]) {
   });
   return { status, stdout, stderr };
 }
+
+describe("a picture of the path", () => {
+  const draw = (file: string) => run("trace", "--to", "10.96.0.1:80", "--svg", file, dumps);
+
+  it("goes into a named pipe, which stays one", async () => {
+    const [pipe, read] = [join(folder, "pipe"), join(folder, "read")];
+    const reader = spawn("sh", ["-c", 'mkfifo "$0" && cat "$0" >"$1"', pipe, read]);
+    const ended = once(reader, "close");
+    while (!existsSync(pipe)) await wait(20);
+
+    expect(draw(pipe)).toMatchObject({ status: 0 });
+
+    expect(lstatSync(pipe).isFIFO()).toBe(true);
+    await ended;
+    expect(readFileSync(read, "utf8")).toMatch(/^<svg /);
+  });
+
+  it("goes into the file that a link leads to", () => {
+    writeFileSync(join(folder, "1.svg"), "before");
+    symlinkSync("1.svg", join(folder, "latest.svg"));
+
+    expect(draw(join(folder, "latest.svg"))).toMatchObject({ status: 0 });
+
+    expect(readlinkSync(join(folder, "latest.svg"))).toBe("1.svg");
+    expect(readFileSync(join(folder, "1.svg"), "utf8")).toMatch(/^<svg /);
+  });
+});
 
 it("prints nothing but the answer with --json", () => {
   const { status, stdout, stderr } = run("trace", "--json", "--to", "10.96.0.1:80/tcp", dumps);
@@ -122,7 +160,6 @@ it.each([
     ["--to", "10.96.0.1:80", "--from", "moon", "DUMPS"],
     "one of pod, node, outside",
   ],
-  ["an unknown option", ["--too", "10.96.0.1:80"], "unknown option '--too'"],
   ["--dump without --node", ["--dump", "d"], "name it with --node"],
 ])("ends with 2 and one message for %s", (_, args, message) => {
   const { status, stdout, stderr } = run(

@@ -8,6 +8,7 @@ export interface Reference {
 interface Resource<Properties> extends Reference {
   readonly name: string;
   readonly zones?: readonly string[];
+  readonly tags?: Readonly<Record<string, string>>;
   readonly properties: Properties & { readonly provisioningState?: string };
 }
 

@@ -38,7 +38,7 @@ export function machinesOf(azure: AzureResources, cluster: ClusterAnswer): Machi
   const present = azure.machines.map((vm) => presentMachine(vm, azure, cluster));
   const missing = planned
     .filter(({ name }) => !present.some((one) => one.name === name))
-    .map(({ name, role, zone }) => missingMachine(name, role, zone, azure.group, cluster));
+    .map(({ name, role, zone }) => missingMachine(name, role, zone, cluster));
   return [...present, ...missing].sort(
     (a, b) => a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name, "en", { numeric: true }),
   );
@@ -53,11 +53,13 @@ function presentMachine(
   const { report, objects } = cluster;
   const role = report.machines.find((one) => one.name === name)?.role;
   const node = objects && named(objects.nodes, name);
-  const reasons = [...azuresReasons(vm), ...doctorsReasons(name, cluster)];
+  // In a resource group that others use too, their machines are off as they like.
+  const azures = role === undefined ? [] : azuresReasons(vm);
+  const reasons = [...azures, ...doctorsReasons(name, cluster)];
   return {
     ...{ name, size, reasons },
     zone: zones?.[0] ?? "",
-    kind: role === undefined ? "not of this stack" : kindOf(name, role, azure.group),
+    kind: role === undefined ? "not of this stack" : kindOf(name, role, cluster),
     address: addressesOf(vm, azure)[0],
     power: powerOf(power),
     version: node?.status?.nodeInfo?.kubeletVersion,
@@ -70,12 +72,11 @@ const missingMachine = (
   name: string,
   role: string,
   zone: string,
-  group: string,
   cluster: ClusterAnswer,
 ): Machine => ({
   name,
   zone: /-(\d)$/.exec(zone)?.[1] ?? "",
-  kind: kindOf(name, role, group),
+  kind: kindOf(name, role, cluster),
   power: { tone: "bad", word: "no VM" },
   node: cluster.objects === undefined ? notAsked : nodeOf(named(cluster.objects.nodes, name), []),
   reasons: [
@@ -92,11 +93,13 @@ export const addressesOf = ({ id }: VirtualMachine, { interfaces }: AzureResourc
     .flatMap(({ properties }) => properties.ipConfigurations ?? [])
     .flatMap(({ properties }) => properties.privateIPAddress ?? []);
 
-/** Machines are named by cluster, pool and number. */
-const kindOf = (name: string, role: string, group: string): string =>
-  role === "control-plane"
-    ? "control plane"
-    : `worker, pool ${name.replace(`${group}-`, "").replace(/-\d+$/, "")}`;
+/** Machines are named by cluster, pool and number, control planes by cluster, cp and number. */
+function kindOf(name: string, role: string, { report }: ClusterAnswer): string {
+  if (role === "control-plane") return "control plane";
+  const controlPlane = report.machines.find((one) => one.role === "control-plane");
+  const prefix = controlPlane?.name.replace(/cp-\d+$/, "") ?? "";
+  return `worker, pool ${name.slice(prefix.length).replace(/-\d+$/, "")}`;
+}
 
 const azuresReasons = ({ power, provisioningState = "", bootstrap = "" }: VirtualMachine) => [
   ...(power !== undefined && isOff({ power }) ? [`its VM is ${power}`] : []),

@@ -1,6 +1,12 @@
-import { type AzureResources, referred, type Subnet as AzureSubnet } from "./azure";
+import { stackOf } from "../../../components/azure/stack-tag";
+import {
+  type AzureResources,
+  type LoadBalancer,
+  referred,
+  type Subnet as AzureSubnet,
+} from "./azure";
 import { type Address, type Balancer, balancersOf, otherAddresses } from "./balancers";
-import { type ClusterAnswer, waitingServices } from "./cluster";
+import { type ClusterAnswer, type Service, serviceOf, waitingServices } from "./cluster";
 import { type Disk, looseDisks, type Machine, machinesOf, type Status } from "./machines";
 
 /** All that a picture is made of, as it was read. */
@@ -135,12 +141,26 @@ function problemsBeside(
     about,
     saw: "this Service waits for a load balancer",
   }));
+  const others = othersBalancers(azure, objects?.services ?? []);
   const emptyPools = balancers.flatMap(({ name, pools }) =>
     pools
-      .filter(({ members }) => members.length === 0)
+      .filter(({ members }) => members.length === 0 && !others.includes(name))
       .map((pool): Problem => ({ about: name, saw: `no machine is in its pool ${pool.name}` })),
   );
   return [...ofCluster, ...waiting, ...failed(azure), ...emptyPools];
+}
+
+/**
+ * Names of balancers that others have in the resource group: where it is not the stack's own, all of the stack has its
+ * tag, and the cloud provider's lead to Services.
+ */
+function othersBalancers({ balancers }: AzureResources, services: readonly Service[]): string[] {
+  const isOwn = ({ tags }: LoadBalancer) => stackOf(tags) !== undefined;
+  const isOfServices = ({ properties }: LoadBalancer) =>
+    properties.loadBalancingRules?.some((rule) => serviceOf(rule, services) !== undefined);
+  return balancers.some(isOwn)
+    ? balancers.filter((one) => !isOwn(one) && !isOfServices(one)).map(({ name }) => name)
+    : [];
 }
 
 /** Resources that Azure has accepted, and then failed to make or change. */

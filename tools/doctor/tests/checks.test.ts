@@ -11,6 +11,7 @@ import type { Check, Expected } from "../check";
 import { checkCluster, checksOf } from "../doctor";
 import { issuerIn, type IssuerState } from "../cluster-state";
 import { snapshots } from "../control-planes";
+import { built, output } from "../../../tests/support/tools";
 import {
   ago,
   healthyCluster,
@@ -82,6 +83,60 @@ it("says nothing of runtimes that no Node names", () => {
   for (const { status } of state.nodes) delete status!.nodeInfo!.containerRuntimeVersion;
 
   expect(notAsked(state)).toEqual(["container runtimes"]);
+});
+
+it("sees that API servers do not reach a kubelet that is well, and blames a dead one for its silence alone", () => {
+  const state = healthyCluster();
+  for (const kubelet of state.kubelets) kubelet.error = "dial tcp 172.16.1.4:10250: i/o timeout";
+  ofMachine(state.nodes, "workers-2").status = notReady("no network");
+
+  expect(failures(state)).toEqual([
+    "Nodes: workers-2: its Node is not Ready: no network",
+    ...all
+      .filter((machine) => machine !== "workers-2")
+      .map((machine) =>
+        expect.stringMatching(
+          `^kubelets' certificates: ${machine}: .* gets nothing from its kubelet.*i/o timeout$`,
+        ),
+      ),
+  ]);
+});
+
+it.each([
+  [
+    "that it has",
+    (state: FakeClusterState) => (ofMachine(state.nodes, "cp-2").status = notReady("unknown")),
+  ],
+  ["that is gone", (state: FakeClusterState) => (state.nodes = without(state.nodes, "cp-2"))],
+])("restarts no silent machine that is off, with a Node %s", (_, change) => {
+  const state = healthyCluster();
+  change(state);
+
+  const [problem] = checksOf(threeByThree, state).flatMap(({ problems }) => problems);
+
+  expect(problem!.fix).toMatch(
+    /what is off .* az vm start .*, and what runs is restarted with az vm restart$/,
+  );
+});
+
+it("sees that an add-on of the outputs is gone, and how it is made anew", () => {
+  const addOns = ["DaemonSet kube-system/kube-proxy", "DaemonSet kube-system/canal"];
+  const state = healthyCluster();
+  const problems = () =>
+    checksOf({ ...threeByThree, addOns }, state).flatMap((check) => check.problems);
+
+  expect(problems()).toEqual([
+    { saw: "DaemonSet kube-system/canal is not there", fix: "pulumi up --refresh" },
+  ]);
+
+  state.daemonSets[1]!.metadata.name = "canal";
+  state.daemonSets.shift();
+  expect(problems()).toMatchObject([
+    {
+      saw: "DaemonSet kube-system/kube-proxy is not there",
+      fix: expect.stringContaining("kubeadm init phase addon kube-proxy "),
+    },
+  ]);
 });
 
 it("says nothing of kernels that no Node names", () => {
@@ -242,22 +297,30 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   [
     "a DaemonSet with a pod that is not ready",
     (state) => (state.daemonSets[0]!.status!.numberReady = 5),
-    [/^add-ons: daemonset kube-system\/kube-proxy has 5 of 6 pods ready$/],
+    [/^add-ons: DaemonSet kube-system\/kube-proxy has 5 of 6 pods ready$/],
   ],
   [
     "a Deployment whose roll-out has not finished",
     (state) => (state.deployments[0]!.status!.updatedReplicas = 1),
-    [/^add-ons: deployment kube-system\/coredns has 1 of 2 pods up to date$/],
+    [/^add-ons: Deployment kube-system\/coredns has 1 of 2 pods up to date$/],
   ],
   [
     "a DaemonSet whose change no controller has seen",
     (state) => (state.daemonSets[0]!.metadata.generation = 3),
-    [/^add-ons: daemonset kube-system\/kube-proxy has a change that no controller has seen$/],
+    [/^add-ons: DaemonSet kube-system\/kube-proxy has a change that no controller has seen$/],
   ],
   [
     "an add-on in Calico's own namespace",
     (state) => (state.deployments[1]!.metadata.namespace = "calico-system"),
-    [/^add-ons: deployment calico-system\/somebodys-own has 0 of 2/],
+    [/^add-ons: Deployment calico-system\/somebodys-own has 0 of 2/],
+  ],
+  [
+    "a cluster without the add-ons that kubeadm has made",
+    (state) => Object.assign(state, { daemonSets: [], deployments: [] }),
+    [
+      /^add-ons: DaemonSet kube-system\/kube-proxy is not there$/,
+      /^add-ons: Deployment kube-system\/coredns is not there$/,
+    ],
   ],
   [
     "that all pods of CoreDNS are in one zone",
@@ -338,6 +401,12 @@ it.each<[string, (state: FakeClusterState) => unknown, RegExp[]]>([
   expect(failures(state)).toEqual(says.map((text) => expect.stringMatching(text)));
   const fixes = checksOf(threeByThree, state).flatMap(({ problems }) => problems);
   expect(fixes.filter(({ fix }) => !/\b(pulumi up|kubectl|etcdctl|az vm) ?/.test(fix))).toEqual([]);
+  // With --help it still refuses flags that a command does not have.
+  for (const { fix } of fixes) {
+    for (const [, words = ""] of fix.matchAll(/\bkubectl ([^;:,()]+?)(?= -- |[;:,()]|$)/g)) {
+      output(built("kubectl"), [...words.split(" "), "--help"]);
+    }
+  }
 });
 
 it("sees control planes that share a zone", () => {
@@ -397,6 +466,7 @@ describe("the certificates that control planes renew", () => {
     ["end in 46 days", { [until]: days(46) }, []],
     ["end in 44 days", { [until]: days(44) }, [/^valid until .+, 44 days$/]],
     ["are unknown", {}, [/does not say until when/]],
+    ["are said in no date", { [until]: "null" }, [/^its Node says 'null' of until when/]],
     [
       "could not be renewed",
       { [until]: days(59), "zoned/certificates-renewal-failed": "2026-11-24T03:00:05Z: why" },
@@ -430,22 +500,49 @@ it("takes kubelets to renew theirs for the API later where the controller manage
   ]);
 });
 
-it("has a machine deleted where others go on without it, and no only control plane", () => {
-  const fixesOf = (count: number): string => {
+it.each<[what: string, count: number, change: (state: FakeClusterState) => unknown, is: boolean]>([
+  ["is the only one of three that is not well", 3, () => undefined, true],
+  ["is one of two", 2, () => undefined, false],
+  ["is all that there is", 1, () => undefined, false],
+  [
+    "is one of two that are not well",
+    3,
+    (state) => (ofMachine(state.pods, "kube-scheduler-cp-2").status = notReady("it is ill")),
+    false,
+  ],
+  [
+    "is beside one whose kubelet is silent",
+    3,
+    (state) => (ofMachine(state.nodes, "cp-2").status = notReady("no network")),
+    false,
+  ],
+  [
+    "is beside a member of etcd of no control plane",
+    3,
+    ({ pods }) => pods.push({ ...pods[0]!, metadata: { ...pods[0]!.metadata, name: "etcd-cp-9" } }),
+    false,
+  ],
+  ["is beside no controller manager that leads", 3, (state) => (state.manager = []), false],
+  ["is where etcd takes no writes", 3, (state) => (state.writeError = "no space"), false],
+])(
+  "says how to delete a control plane only where etcd keeps its majority: one that %s",
+  (...row) => {
+    const [, count, change, isDeleted] = row;
     const machines = threeByThree.machines.slice(0, count);
     const state = healthyCluster({ machines });
-    ofMachine(state.pods, "etcd-cp-1").status!.conditions![0]!.status = "False";
-    return checksOf({ machines }, state)
-      .flatMap(({ problems }) => problems)
-      .map(({ fix }) => fix)
-      .join();
-  };
+    ofMachine(state.pods, "etcd-cp-1").status = notReady("it is ill");
+    change(state);
 
-  expect(fixesOf(3)).toContain(
-    "az vm delete --resource-group GROUP --name cp-1 --yes, then pulumi up",
-  );
-  expect(fixesOf(1)).not.toContain("az vm delete");
-});
+    const fixes = checksOf({ machines }, state)
+      .flatMap(({ problems }) => problems.map(({ fix }) => fix))
+      .join();
+
+    const way = "az vm delete --resource-group GROUP --name cp-1 --yes, then pulumi up";
+    expect(fixes.includes(way)).toBe(isDeleted);
+    expect(fixes.includes("delete no VM meanwhile")).toBe(!isDeleted);
+    expect(/az vm delete .*--name cp-[23]/.test(fixes)).toBe(false);
+  },
+);
 
 describe("the certificates by which API servers know kubelets", () => {
   const checked = (days?: number) => {

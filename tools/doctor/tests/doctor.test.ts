@@ -131,6 +131,29 @@ it("has looked when the API server's certificate has expired", async () => {
   });
 });
 
+it.each([
+  ["of another CA", "DEPTH_ZERO_SELF_SIGNED_CERT", "localhost"],
+  ["for another name", "ERR_TLS_CERT_ALTNAME_INVALID", "127.0.0.1"],
+])("sends nobody to start machines when it sees a certificate %s", async (_, code, host) => {
+  const authority = /(?<=authority-data":")[^"]+/;
+  const [asked, other] = [api, await serveCluster(cluster)];
+  const trusted = (host === "localhost" ? other : asked).kubeconfig.match(authority)![0];
+  const kubeconfig = asked.kubeconfig.replace(authority, trusted).replace("localhost", host);
+
+  const { looked, checks } = await checkCluster({ ...threeByThree, kubeconfig });
+
+  expect(looked).toBe(true);
+  expect(checks[0]!.problems).toEqual([
+    { saw: expect.stringContaining(code), fix: expect.stringMatching(/NO_PROXY.*kubeconfig/) },
+  ]);
+});
+
+it("does not take a defect of its own for the API's answer", async () => {
+  cluster.current.deployments = [{} as never];
+
+  await expect(look()).rejects.toThrow(TypeError);
+});
+
 it("could not look when nobody answers, and says if the name resolves", async () => {
   const nowhere = api.kubeconfig.replace(/localhost:\d+/, "zoned.invalid:6443");
 

@@ -71,6 +71,33 @@ it("sums up in one line", () => {
   expect(summary(healthy())).toBe("6 machines, 3 zones, 1 load balancer, healthy");
 });
 
+it("does not call a cluster ill for what others have in its resource group", () => {
+  const seen = healthy();
+  expose(seen, "web", "203.0.113.40");
+  const { azure } = seen;
+  const [api] = azure.balancers as [(typeof azure.balancers)[number]];
+  const theirs = structuredClone(api);
+  const properties = {
+    ...theirs.properties,
+    backendAddressPools: [{ id: "/web", name: "web", properties: {} }],
+  };
+  azure.balancers.push({ ...theirs, name: "shop", properties });
+  azure.machines.push({
+    ...azure.machines[0]!,
+    id: "/jumpbox",
+    name: "jumpbox",
+    power: "deallocated",
+  });
+  azure.group = "platform";
+  api.tags = { "zoned-stack": "firm/zoned/prod" };
+
+  const svg = drawn(seen);
+
+  expect(words(svg)).toContain("\nhealthy\n");
+  expect(wordsOf(groupOf(svg, "jumpbox"))).toContain("not of this stack");
+  expect(wordsOf(groupOf(svg, "zoned-prod-workers-2"))).toContain("worker, pool workers");
+});
+
 describe("what is not healthy", () => {
   it("is marked on its machine by a word, a colour and the reason", () => {
     const seen = healthy();

@@ -11,14 +11,12 @@ import {
   landingZoneClaims,
   landingZonePatchClaims,
 } from "./claims/landing-zone";
-import { lifeClaims } from "./claims/life";
-import { lostWorkerClaims } from "./claims/lost-worker";
+import { lifeClaims, lostWorkerClaims } from "./claims/life";
 import { maintenanceClaims } from "./claims/maintenance";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
-import { manyServicesClaims, serviceClaims } from "./claims/services";
+import { manyServicesClaims, serviceClaims, switchingClaims } from "./claims/services";
 import { serviceAccountKeyClaims } from "./claims/service-account-key";
-import { switchingClaims } from "./claims/switching";
 import { threeClaims } from "./claims/three";
 import { trafficClaims } from "./claims/traffic";
 import { patchClaims, upgradeClaims, upgradeThreeClaims } from "./claims/upgrade";
@@ -99,7 +97,7 @@ export const chapters: readonly Chapter[] = [
   },
   {
     key: "upgrade-three",
-    name: "three control planes, from minor to minor, then one",
+    name: "three control planes, from minor to minor",
     settings: {
       kubernetesVersion: previousMinor.version,
       controlPlaneCount: 3,
@@ -133,20 +131,14 @@ export const chapters: readonly Chapter[] = [
     claims: [comesUp, ...authorityClaims],
   },
   {
-    key: "accounts",
-    name: "one control plane and one worker, with another key of service accounts",
-    settings: { workerPools: oneWorker },
-    claims: [comesUp, ...serviceAccountKeyClaims],
-  },
-  {
     key: "identity",
-    name: "one control plane and one worker, with identities in place of secrets",
+    name: "one control plane and one worker, with identities in place of secrets, then another key of service accounts",
     settings: {
       cloudProvider: true,
       workerPools: oneWorker,
     },
     give: giveShop,
-    claims: [comesUp, areInitialized, ...identityClaims],
+    claims: [comesUp, areInitialized, ...identityClaims, ...serviceAccountKeyClaims],
   },
   {
     key: "image",

@@ -1,13 +1,12 @@
-import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 
 import { type ImageStack, openImageStack } from "../../pulumi/image-stack";
 import { subscriptionPath } from "../../local-azure/arm/resources/resource";
 import { BlobStore } from "../../local-azure/blobs/store";
-import { type Attachment, endpointOf } from "../../local-azure/daemon/attachment";
+import { type Attachment, endpointOf, runningDaemon } from "../../local-azure/daemon/attachment";
 import { ensureDaemon } from "../../local-azure/daemon/daemon-client";
-import { runningDaemon } from "../../local-azure/daemon/daemon-record";
 import { chooseBackend } from "../../local-azure/machines/choose-backend";
 import { hostSettings, writeHostSettings } from "../../local-azure/machines/qemu/host";
 import type { MachineReport } from "../../local-azure/machines/machines";
@@ -25,7 +24,7 @@ import {
 } from "../../local-azure/rehearsal/cluster-view";
 import { imagesOf } from "../../local-azure/registries/registry-service";
 import { Rehearsal, type Run } from "../../local-azure/rehearsal/rehearsal";
-import { stackSettings } from "../../local-azure/rehearsal/stack-config";
+import { stackSettings } from "../../local-azure/rehearsal/settings";
 import { takeFolder } from "../../local-azure/rehearsal/state-folder";
 import { prepareBinaries } from "../../programs/engine";
 import { kubectlTools } from "../../programs/tools";
@@ -115,11 +114,20 @@ export class RealCluster {
     return this.given.progress;
   }
 
-  /**
-   * The folder that its machines take packages and images from, parts of which may be taken away.
-   */
+  /** The folder that its machines take packages and images from. */
   get mirror(): string {
     return mirrorOf(this.given.state);
+  }
+
+  /** Does this work while these parts of the mirror are out of the machines' reach. */
+  async without<T>(parts: readonly ("apt" | "images")[], work: () => Promise<T>): Promise<T> {
+    const places = parts.map((part) => join(this.mirror, part));
+    for (const place of places) renameSync(place, `${place}.gone`);
+    try {
+      return await work();
+    } finally {
+      for (const place of places) renameSync(`${place}.gone`, place);
+    }
   }
 
   get group(): string {

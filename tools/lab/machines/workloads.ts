@@ -1,5 +1,8 @@
+import { setTimeout as wait } from "node:timers/promises";
+
 import { testImage } from "../../mirror/images/wanted-images";
-import { eventually, expectSame, lowestDuring } from "./claim";
+import { succeeded } from "../local-cloud";
+import { eventually, expectAll, expectSaid, expectSame, lowestDuring } from "./claim";
 import type { RealCluster } from "./real-cluster";
 
 const survivor = "survivor";
@@ -77,18 +80,92 @@ async function containerOf(cluster: RealCluster): Promise<object> {
   return { containerID, restartCount };
 }
 
-export const namespace = "zoned-budget";
+const writerNamespace = "zoned-writer";
+const everyMs = 1_000;
+
+/** What a client saw of a cluster while something was done to it. */
+interface Written {
+  /** Objects whose creation the API has acknowledged. */
+  readonly acknowledged: readonly string[];
+  readonly refused: number;
+  /** The longest time without an acknowledgement, in seconds. */
+  readonly silence: number;
+}
+
+export const saw = ({ acknowledged, refused, silence }: Written): string =>
+  `${acknowledged.length} writes acknowledged, all there, ${refused} refused, at most ${silence} s without one`;
+
+/** Creates an object once a second through the balancer, one request after another. */
+async function write(cluster: RealCluster, signal: AbortSignal): Promise<Written> {
+  const run = Date.now().toString(36);
+  const acknowledged: string[] = [];
+  let [refused, silence, last] = [0, 0, Date.now()];
+  while (!signal.aborted) {
+    const since = Date.now();
+    const name = `${run}-${acknowledged.length + refused}`;
+    try {
+      await cluster.kubectl(["create", "configmap", name, "--namespace", writerNamespace]);
+      acknowledged.push(name);
+      silence = Math.max(silence, Date.now() - last);
+      last = Date.now();
+    } catch {
+      refused += 1;
+    }
+    await wait(Math.max(0, since + everyMs - Date.now()), undefined, { signal }).catch(() => {});
+  }
+  return { acknowledged, refused, silence: Math.round(silence / 1000) };
+}
+
+/**
+ * Writes while this work is done, and fails unless all that was acknowledged is there afterwards. A
+ * write that was refused may be there or not.
+ */
+export async function whileWriting<T>(
+  cluster: RealCluster,
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly written: Written }> {
+  await cluster.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: writerNamespace } });
+  const over = new AbortController();
+  const signal = AbortSignal.any([cluster.signal, over.signal]);
+  const writing = write(cluster, signal);
+  let result: T;
+  try {
+    result = await work();
+  } finally {
+    over.abort();
+    await writing;
+  }
+  const written = await writing;
+  const listed = await cluster.kubectl([
+    ...["get", "configmaps", "--namespace", writerNamespace, "--output", "name"],
+  ]);
+  const names = listed.split("\n").map((name) => name.replace("configmap/", ""));
+  expectAll("acknowledged writes", names, written.acknowledged);
+  return { result, written };
+}
+
+/** One stage of another key or CA by one update, on the same machines; returns what a client saw. */
+export async function stage(cluster: RealCluster, says: string): Promise<string> {
+  const before = await cluster.generations();
+  const { result, written } = await whileWriting(cluster, () => cluster.up());
+  expectSaid(succeeded(result).stdout, [says]);
+  expectSame("machines", await cluster.generations(), before);
+  return saw(written);
+}
+
+/** Where the pods are that have a budget. */
+export const budgetNamespace = "zoned-budget";
 const labels = { app: "budget" };
-export const replicas = 3;
-export const atLeast = 2;
+const replicas = 3;
+const atLeast = 2;
 
 /** Three pods anywhere, of which two have to be there. */
 const budgeted = [
-  { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
+  { apiVersion: "v1", kind: "Namespace", metadata: { name: budgetNamespace } },
   {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: { name: "budget", namespace },
+    metadata: { name: "budget", namespace: budgetNamespace },
     spec: {
       replicas,
       selector: { matchLabels: labels },
@@ -104,26 +181,40 @@ const budgeted = [
   {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
-    metadata: { name: "budget", namespace },
+    metadata: { name: "budget", namespace: budgetNamespace },
     spec: { minAvailable: atLeast, selector: { matchLabels: labels } },
   },
 ];
 
 const available = async (cluster: RealCluster): Promise<number> => {
-  const deployment = ["get", "deployment", "budget", "--namespace", namespace];
+  const deployment = ["get", "deployment", "budget", "--namespace", budgetNamespace];
   const path = "--output=jsonpath={.status.availableReplicas}";
   return Number((await cluster.kubectl([...deployment, path])) || "0");
 };
 
-/** The fewest pods that were available while this work was done, as often as the API answered. */
-export async function fewestDuring<T>(
+/**
+ * Does this work under writes and beside pods that have a budget, which fails unless it is kept as often as the API
+ * answers; `said` is what a client saw of it.
+ */
+export async function underLoad<T>(
   cluster: RealCluster,
   work: () => Promise<T>,
-): Promise<{ readonly result: T; readonly fewest: number }> {
-  await cluster.apply(...budgeted);
-  await eventually(600, cluster.signal, async () =>
-    expectSame("available pods", await available(cluster), replicas),
-  );
-  const { result, lowest } = await lowestDuring(() => available(cluster), work);
-  return { result, fewest: Math.min(replicas, lowest) };
+): Promise<{ readonly result: T; readonly said: string; readonly silence: number }> {
+  const since = Date.now();
+  const { result, written } = await whileWriting(cluster, async () => {
+    await cluster.apply(...budgeted);
+    await eventually(600, cluster.signal, async () =>
+      expectSame("available pods", await available(cluster), replicas),
+    );
+    return lowestDuring(() => available(cluster), work);
+  });
+  const minutes = Math.round((Date.now() - since) / 60_000);
+  const fewest = Math.min(replicas, result.lowest);
+  if (fewest < atLeast)
+    throw new Error(`${fewest} pods were available, and the budget is ${atLeast}`);
+  return {
+    result: result.result,
+    said: `${minutes} min; ${saw(written)}; never fewer than ${fewest} of ${replicas} pods`,
+    silence: written.silence,
+  };
 }

@@ -5,6 +5,7 @@ import {
   Body,
   groupType,
   keyOf,
+  locationOf,
   parseId,
   Resource,
   View,
@@ -139,27 +140,33 @@ export const groupBeingDeleted = (group: string): AzureError =>
   );
 
 /**
- * Everything that a body refers to must exist, in the same region, with no operation in progress.
+ * Everything that a body refers to must exist, in the same region, with no operation in progress, and of
+ * Network none that failed.
  */
 export function checkReferences(type: ResourceType, id: ArmId, body: Body, view: View): void {
   for (const { from, to, missing, crossesRegions } of type.references?.(body, id.id) ?? []) {
     const target = view.find(to) ?? view.find(parseId(to)?.parent ?? "");
-    const location = target?.body["location"];
     const isElsewhere =
-      !type.isGlobal &&
-      !crossesRegions &&
-      location !== undefined &&
-      body["location"] !== undefined &&
-      location !== body["location"];
+      !type.isGlobal && !crossesRegions && locationOf(to, view) !== locationOf(id.id, view, body);
     if (target === undefined || !view.exists(to) || isElsewhere)
       throw missing ?? invalidReference(to, from);
-    if (keyOf(target.id) === id.key || !isInFlight(target)) continue;
+    const hasFailed =
+      target.type.startsWith("Microsoft.Network/") && stateOf(target.body) === "Failed";
+    if (keyOf(target.id) === id.key || !(isInFlight(target) || hasFailed)) continue;
     throw refuse(
       "ReferencedResourceNotProvisioned",
       `Cannot proceed with operation because resource ${to} used by resource ${from} is not in Succeeded state. ` +
-        `Resource is in ${stateOf(target.body)} state.`,
+        `Resource is in ${stateOf(target.body)} state and the last operation that updated/is updating the resource is ${lastOperationOn(target)}.`,
     );
   }
+}
+
+/** As Network names it: PutNicOperation, PutPublicIpAddressOperation. */
+function lastOperationOn({ type, body }: Resource): string {
+  const [, kind = ""] = /([^/]+?)(?:(?<=ss)e)?s$/.exec(type) ?? [];
+  const name = kind.replace("networkInterface", "nic").replace("IPA", "IpA");
+  const verb = stateOf(body) === "Deleting" ? "Delete" : "Put";
+  return `${verb}${name.replace(/^./, (first) => first.toUpperCase())}Operation`;
 }
 
 function valueAt(body: Body, path: string): unknown {

@@ -5,13 +5,14 @@ type Seconds = Readonly<Record<Operation, number>>;
 /**
  * How long Azure takes, in seconds, from published measurements. An extension is what the agent
  * needs besides the script. An image version is what its copy to another region is
- * said to take. There are no figures for rules, role definitions, storage, registries, disk encryption sets and
+ * said to take. There are no figures for rules, peerings, federated credentials, role definitions, storage, registries, disk encryption sets and
  * private DNS: they have those of similar types.
  */
 const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.resources/resourcegroups": { create: 2, update: 1, delete: 60 },
   "microsoft.network/virtualnetworks": { create: 7, update: 5, delete: 11 },
   "microsoft.network/virtualnetworks/subnets": { create: 5, update: 5, delete: 9 },
+  "microsoft.network/virtualnetworks/virtualnetworkpeerings": { create: 5, update: 5, delete: 9 },
   "microsoft.network/networksecuritygroups": { create: 5, update: 3, delete: 11 },
   "microsoft.network/networksecuritygroups/securityrules": { create: 4, update: 4, delete: 5 },
   "microsoft.network/routetables": { create: 5, update: 3, delete: 11 },
@@ -35,6 +36,11 @@ const measured: Readonly<Record<string, Seconds>> = {
   "microsoft.storage/storageaccounts/blobservices/containers": { create: 1, update: 1, delete: 1 },
   "microsoft.containerregistry/registries": { create: 10, update: 3, delete: 5 },
   "microsoft.managedidentity/userassignedidentities": { create: 3, update: 2, delete: 2 },
+  "microsoft.managedidentity/userassignedidentities/federatedidentitycredentials": {
+    create: 2,
+    update: 2,
+    delete: 2,
+  },
   "microsoft.authorization/roleassignments": { create: 2, update: 2, delete: 4 },
   "microsoft.authorization/roledefinitions": { create: 2, update: 2, delete: 4 },
 };

@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+
 import { Machines, PowerAction, VirtualMachine } from "../machines/machines";
 import {
   checkReferences,
@@ -18,20 +20,39 @@ import {
 } from "./azure-error";
 import { Clock, Durations, wallClock } from "./durations";
 import { Breakpoints, errorOf, Fault, Faults } from "./faults";
-import { ArmId, Body, keyOf, merged, pick, Resource, View } from "./resources/resource";
+import {
+  ArmId,
+  Body,
+  groupType,
+  isWithin,
+  keyOf,
+  merged,
+  parseId,
+  pick,
+  Reference,
+  Resource,
+  View,
+} from "./resources/resource";
 import { checkPolicies } from "./policy/policies";
 import { Inventory, StateFile } from "./resources/inventory";
 import { Outcome, RequestLog, Requests } from "./requests";
 import { ResourceType, schemaOf, withKeptTags, withoutReadOnly } from "./types/resource-type";
 import { ScheduledEvents } from "./scheduled-events";
 import { Quotas } from "./subscription/quotas";
-import { checkLocks } from "./types/authorization/management-lock";
+import { checkLocks } from "./types/authorization/guardrails";
 import { SubResourceId, subResourceOf, typeOf } from "./types/types";
 import { type Feature, featureBody, featureType, registered } from "./subscription/providers";
 import { sizeEntry, sizesOf } from "./subscription/offers";
 import { checkSwitchesOff } from "./types/compute/ephemeral-disk";
 import { extensionViewOf, instanceViewOf } from "./types/compute/instance-view";
-import { checkNotGeneralized, generalize, powerOf, setPower } from "./types/compute/power";
+import {
+  checkNotDeleting,
+  checkNotGeneralized,
+  checkPower,
+  generalize,
+  powerOf,
+  setPower,
+} from "./types/compute/power";
 import { isMachine, machineOf } from "./types/compute/virtual-machine";
 import { virtualMachineExtension } from "./types/compute/virtual-machine-extension";
 import { noticeOfEnd } from "./types/compute/virtual-machine-validation";
@@ -86,6 +107,7 @@ export class ResourceManager {
   private readonly inventory: Inventory;
   private readonly requests: Requests;
   private readonly locks = new OperationLocks();
+  private readonly deletions = new Map<Resource, Promise<void>>();
   private readonly removed: ResourceManagerArgs["removed"];
   private readonly networkChanged: ResourceManagerArgs["networkChanged"];
 
@@ -212,7 +234,7 @@ export class ResourceManager {
       checkLocks(armId, "write", this.inventory);
       const changed = withKeptTags(type, { ...current.body, tags });
       checkPolicies(armId, type, changed, { view: this.inventory, now: this.clock.now() });
-      if (isInFlight(current)) throw inProgress(current.id);
+      checkIdle(current);
       current.body = changed;
       current.changed = this.clock.now().toISOString();
       await this.changed();
@@ -271,7 +293,7 @@ export class ResourceManager {
         : checked;
     checkPolicies(id, type, body, { view: this.inventory, now: this.clock.now() });
     this.quotas.check(id, body, this.inventory);
-    if (old && isInFlight(old)) throw inProgress(old.id);
+    if (old) checkIdle(old);
     const milliseconds = this.durations.milliseconds(type.type, old ? "update" : "create");
     const release = this.locks.acquire(type, id, milliseconds);
     try {
@@ -319,21 +341,26 @@ export class ResourceManager {
     },
   ): Promise<void> {
     const { inventory: ledger, machines, requests } = this;
+    const isEnding = () =>
+      ledger.find(resource.id) !== resource || stateOf(resource.body) === "Deleting";
     try {
       await this.changed();
       await this.breakpoints.pass("accepted", "PUT", resource.id);
       operation.accepted();
       if (operation.milliseconds > 0) await this.clock.sleep(operation.milliseconds);
       if (operation.fault) throw errorOf(operation.fault);
-      await type.run?.({ ...operation, resource, ledger, machines, script: requests.script });
+      const { script } = requests;
+      if (!isEnding()) await type.run?.({ ...operation, resource, ledger, machines, script });
+      if (isEnding()) throw preempted();
       setState(resource, "Succeeded");
-    } catch (error) {
+    } catch (thrown) {
+      const error = isEnding() ? preempted() : thrown;
       const { status, code, message } =
         error instanceof AzureError
           ? error
           : new OperationFailed(200, "InternalExecutionError", (error as Error).message);
       resource.failure = { status, code, message };
-      setState(resource, "Failed");
+      if (!isEnding()) setState(resource, "Failed");
       if (!operation.old) type.failed?.(resource, ledger, this.clock.now());
       if (!operation.old && operation.fault?.leavesNothing) await this.removeAll(resource.id);
       await this.state.save();
@@ -380,8 +407,11 @@ export class ResourceManager {
       const resource = this.inventory.find(armId.id);
       if (resource === undefined || !isMachine(resource))
         throw notFound(type, armId, this.inventory);
+      checkLocks(armId, "write", this.inventory);
+      checkNotDeleting(action, resource);
       checkSwitchesOff(armId, resource.body, action);
       if (action === "start" || action === "restart") checkNotGeneralized(action, resource);
+      checkPower(action, resource);
       accepted?.({ status: 202, body: {} });
       await perform(machineOf(resource, this.inventory));
       setPower(resource, action);
@@ -396,13 +426,15 @@ export class ResourceManager {
       const resource = this.inventory.find(armId.id);
       if (resource === undefined || !isMachine(resource))
         throw notFound(type, armId, this.inventory);
+      checkLocks(armId, "write", this.inventory);
+      checkNotDeleting("generalize", resource);
       generalize(resource);
       await this.state.save();
       return { status: 200, body: {} };
     });
   }
 
-  /** Deletes a resource and everything nested in it. One that does not exist is no error. */
+  /** Deletes a resource and everything nested in it. One that does not exist in a group that does is no error. */
   delete(id: string, options: ChangeOptions = {}): Promise<Outcome> {
     return this.requests.answer("DELETE", id, async (armId, type) => {
       const subResource = subResourceOf(armId);
@@ -411,30 +443,48 @@ export class ResourceManager {
       if (options.conditions) {
         checkConditions(options.conditions, resource && this.inventory.shown(resource), armId);
       }
-      if (resource === undefined) return { status: 204, body: {} };
-      checkLocks(armId, "delete", this.inventory);
-      if (stateOf(resource.body) === "Deleting") throw groupBeingDeleted(armId.group ?? armId.name);
-      const milliseconds = this.durations.milliseconds(type.type, "delete");
-      const release = this.locks.acquire(type, armId, milliseconds);
-      try {
-        const users = this.inventory.referrers(resource.id);
-        if (type.inUse && users.length > 0) throw type.inUse(resource.id, users);
-        type.mayDelete?.(resource, this.inventory, this.clock.now(), this.durations.factor);
-        if (milliseconds > 0) {
-          setState(resource, "Deleting");
-          await this.state.save();
-        }
-        options.accepted?.({ status: 202, body: {} });
-        if (!options.isAnnounced) await this.announceEnd(resource);
-        if (milliseconds > 0) await this.clock.sleep(milliseconds);
-        await this.removeAll(resource.id);
-        await this.changed();
-        await this.breakpoints.pass("accepted", "DELETE", resource.id);
-        return { status: 200, body: {} };
-      } finally {
-        release();
+      if (resource === undefined) {
+        const missing = notFound(type, armId, this.inventory);
+        if (missing.code === "ResourceGroupNotFound") throw missing;
+        return { status: 204, body: {} };
       }
+      checkLocks(armId, "delete", this.inventory);
+      const running = this.deletions.get(resource);
+      if (running && type.type === groupType) throw groupBeingDeleted(armId.name);
+      if (running) options.accepted?.({ status: 202, body: {} });
+      const deletion = running ?? this.end(armId, type, resource, options);
+      this.deletions.set(resource, deletion);
+      await deletion.finally(() => this.deletions.delete(resource));
+      return { status: 200, body: {} };
     });
+  }
+
+  private async end(
+    id: ArmId,
+    type: ResourceType,
+    resource: Resource,
+    { accepted, isAnnounced }: ChangeOptions,
+  ): Promise<void> {
+    const milliseconds = this.durations.milliseconds(type.type, "delete");
+    const release = this.locks.acquire(type, id, milliseconds);
+    try {
+      const users = this.inventory.referrers(resource.id);
+      if (type.inUse && users.length > 0) throw type.inUse(resource.id, users);
+      type.mayDelete?.(resource, this.inventory, this.clock.now(), this.durations.factor);
+      if (milliseconds > 0) {
+        setState(resource, "Deleting");
+        await this.state.save();
+      }
+      accepted?.({ status: 202, body: {} });
+      if (!isAnnounced) await this.announceEnd(resource);
+      if (milliseconds > 0) await this.clock.sleep(milliseconds);
+      const blocking = await this.removeAll(resource.id);
+      await this.changed();
+      await this.breakpoints.pass("accepted", "DELETE", resource.id);
+      if (blocking.length > 0) throw deletionBlocked(id.name, blocking);
+    } finally {
+      release();
+    }
   }
 
   /** Until a machine that wants to be told of its end has approved it, or its time has come. */
@@ -449,10 +499,16 @@ export class ResourceManager {
     }).done;
   }
 
-  /** Removes machines before the resources that they use. */
-  private async removeAll(id: string): Promise<void> {
+  /** Removes machines before the resources that they use. Returns what of a group has to stay, as then the group does. */
+  private async removeAll(id: string): Promise<Resource[]> {
     const root = this.inventory.find(id);
-    const removed = [...this.inventory.descendants(id), ...(root ? [root] : [])];
+    const blocking = root?.type === groupType ? this.usedElsewhere(root) : [];
+    const ends = (one: Resource) => !blocking.some((kept) => isWithin(one.id, kept.id));
+    const removed = [
+      ...this.inventory.descendants(id).filter(ends),
+      ...(root && blocking.length === 0 ? [root] : []),
+    ];
+    if (root && blocking.length > 0) setState(root, "Succeeded");
     const machines = removed.filter(isMachine).map((one) => machineOf(one, this.inventory));
     await Promise.all(machines.map((machine) => this.machines.remove(machine)));
     for (const resource of removed) {
@@ -460,11 +516,29 @@ export class ResourceManager {
       typeOf(resource.type)?.deleted?.(resource, this.inventory, this.clock.now());
       this.removed?.(resource);
     }
+    return blocking;
+  }
+
+  /** What of a group Azure does not delete, since others use it, or what it does not delete either. */
+  private usedElsewhere(group: Resource): Resource[] {
+    const { inventory } = this;
+    const partsOf = ({ id }: Resource) => inventory.descendants(id);
+    const all = partsOf(group).filter(({ id }) => keyOf(parseId(id)!.parent) === keyOf(group.id));
+    const kept: Resource[] = [];
+    const stays = ({ owner }: Reference) =>
+      !isWithin(owner, group.id) || kept.some(({ id }) => isWithin(owner, id));
+    const isUsed = (one: Resource): boolean =>
+      typeOf(one.type)?.inUse !== undefined && inventory.referrers(one.id).some(stays);
+    for (;;) {
+      const more = all.filter((one) => !kept.includes(one) && [one, ...partsOf(one)].some(isUsed));
+      if (more.length === 0) return kept;
+      kept.push(...more);
+    }
   }
 }
 
 /**
- * Azure allows one operation at a time on a virtual network or a security group.
+ * Azure allows one operation at a time on a virtual network, a security group or an identity's credentials.
  */
 class OperationLocks {
   private readonly holders = new Map<string, string>();
@@ -472,9 +546,10 @@ class OperationLocks {
   /** Returns the function that releases the lock. Operations without a duration need none. */
   acquire(type: ResourceType, id: ArmId, milliseconds: number): () => void {
     if (type.lock === undefined || milliseconds === 0) return () => undefined;
-    const key = keyOf(type.lock(id));
+    const lock = type.lock(id);
+    const key = keyOf(lock);
     const holder = this.holders.get(key);
-    if (holder !== undefined) throw inProgress(holder);
+    if (holder !== undefined) throw type.locked?.(lock) ?? inProgress(holder);
     this.holders.set(key, id.id);
     return () => void this.holders.delete(key);
   }
@@ -501,6 +576,36 @@ function checkConditions(
     isStale
       ? `Etag provided in if-match header ${ifMatch} does not match etag ${etag ?? ""} of resource ${id} in NRP data store.`
       : `Etag provided in if-none-match header ${ifNoneMatch} matches etag ${etag ?? ""} of resource ${id}.`,
+  );
+}
+
+const deletionBlocked = (group: string, kept: readonly Resource[]): AzureError => {
+  const identifiers = kept.map(({ id }) => id.split("/providers/")[1]).join(",");
+  return new OperationFailed(
+    409,
+    "ResourceGroupDeletionBlocked",
+    `Deletion of resource group '${group}' failed as resources with identifiers '${identifiers}' could not be deleted. ` +
+      `The provisioning state of the resource group will be rolled back. The tracking Id is '${randomUUID()}'. ` +
+      "Please check audit logs for more details.",
+  );
+};
+
+const preempted = (): AzureError =>
+  new OperationFailed(
+    200,
+    "OperationPreempted",
+    "The operation has been preempted by a more recent operation.",
+  );
+
+function checkIdle(resource: Resource): void {
+  if (!isInFlight(resource)) return;
+  if (isMachine(resource)) checkNotDeleting("Update VM", resource);
+  if (!resource.type.startsWith("Microsoft.Compute/")) throw inProgress(resource.id);
+  // azure-cli #15765. azure-native does not ask again after this code.
+  throw conflict(
+    "Conflict",
+    "The request failed due to conflict with a concurrent request. To resolve it, please refer to " +
+      "https://aka.ms/activitylog to get more details on the conflicting requests.",
   );
 }
 

@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 import { outerProxy } from "../../../components/settings/shell-proxy";
+import { holderOf } from "../../shared/lock";
+import { isAlive, type ProcessIdentity } from "../../shared/pids";
 import { account } from "../arm/resources/resource";
 
 /** Where the local Azure listens on loopback. */
@@ -30,6 +33,26 @@ export interface Attachment {
   readonly authority: string;
   /** The address of the API with this DNS name; undefined while there is none. */
   apiAddress(apiName: string): Promise<Address | undefined>;
+}
+
+/** `daemon.json`, which a daemon writes once it answers. */
+export interface DaemonRecord extends ProcessIdentity {
+  readonly since: string;
+  readonly binaries: string;
+  readonly ports: Ports;
+}
+
+export const recordFile = (state: string): string => join(state, "daemon.json");
+export const lockFile = (state: string): string => join(state, "daemon.lock");
+
+/** The daemon that serves this state folder now, if one does. */
+export function runningDaemon(state: string): DaemonRecord | undefined {
+  try {
+    const record = JSON.parse(readFileSync(recordFile(state), "utf8")) as DaemonRecord;
+    return isAlive(record) && holderOf(lockFile(state))?.pid === record.pid ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The plugins of which Pulumi's own run; the local Azure stands in for all others. */

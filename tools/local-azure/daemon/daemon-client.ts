@@ -11,8 +11,15 @@ import { Interrupted, UserError } from "../../shared/user-error";
 import { clearMachines } from "../machines/qemu/qemu";
 import { Supervisor } from "../machines/supervisor";
 import { authorityFile } from "../arm/rest/listener";
-import { type Address, type Attachment, endpointOf } from "./attachment";
-import { type DaemonRecord, lockFile, recordFile, runningDaemon } from "./daemon-record";
+import {
+  type Address,
+  type Attachment,
+  type DaemonRecord,
+  endpointOf,
+  lockFile,
+  recordFile,
+  runningDaemon,
+} from "./attachment";
 
 const startTimeout = 60_000;
 const stopTimeout = 15_000;

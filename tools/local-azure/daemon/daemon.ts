@@ -5,9 +5,8 @@ import { writeWhole } from "../../shared/files";
 import { holderOf, tryLock } from "../../shared/lock";
 import { identityOf } from "../../shared/pids";
 import { UserError } from "../../shared/user-error";
-import type { Ports } from "./attachment";
+import { type DaemonRecord, lockFile, type Ports, recordFile } from "./attachment";
 import type { DaemonArguments } from "./daemon-client";
-import { type DaemonRecord, lockFile, recordFile } from "./daemon-record";
 import { startLocalAzure } from "./local-azure";
 
 /** Ports stay the same after a restart, since a stack's settings contain the endpoint. */

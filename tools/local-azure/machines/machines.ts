@@ -46,6 +46,7 @@ export interface Machines {
   hasShutDown(vm: VirtualMachine): boolean;
   /** Keeps what is on its disk as the image of this id, of which machines are made that name it. */
   capture(vm: VirtualMachine, image: string): Promise<void>;
+  /** Also one that is being created, which ends the creation. */
   remove(vm: VirtualMachine): Promise<void>;
   /** After the daemon was restarted: brings back what these machines ran. */
   resume(vms: readonly VirtualMachine[]): Promise<void>;

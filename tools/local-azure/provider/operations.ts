@@ -4,16 +4,16 @@ import { AzureError, ConnectionLost, OperationFailed } from "../arm/azure-error"
 import { ResourceManager } from "../arm/resource-manager";
 import { Body } from "../arm/resources/resource";
 import { Authorization } from "../arm/rest/authorize";
+import { conforming } from "../arm/types/declared";
 import { ResourceType, schemaOf, withoutReadOnly } from "../arm/types/resource-type";
 import { loginToken } from "../machines/identity-token";
-import { Unready } from "../plugins/protocol/failures";
 import type {
   CreateRequest,
   EngineLog,
   ReadRequest,
   UpdateRequest,
 } from "../plugins/protocol/protocol";
-import { isProperties, Properties, unknown, Value } from "../plugins/protocol/values";
+import { isProperties, Properties, unknown, Unready, Value } from "../plugins/protocol/values";
 import { idOf, parametersOf } from "./check";
 
 /** What ends an operation of azure-native: its time limit, or the end of the run. */
@@ -21,6 +21,14 @@ interface Limits {
   readonly signal: AbortSignal;
   /** 0 is azure-native's own limit. */
   readonly timeoutSeconds: number;
+}
+
+interface Write {
+  readonly method: "put" | "patch";
+  readonly id: string;
+  readonly inputs: Properties;
+  readonly body: Body;
+  readonly context: AbortSignal;
 }
 
 /** Of an operation for which a program sets none. */
@@ -44,7 +52,7 @@ export class AzureNative {
     const body = bodyOf(type, inputs);
     for (const list of type.maintainIfUnset ?? []) body[list] ??= [];
     await this.sendAndWait(type, { method: "put", id, inputs, body, context });
-    return { id, state: await this.readAfterWrite(type, { id, urn, context }) };
+    return { id, state: await this.readAfterWrite(type, id, urn, context) };
   }
 
   async update(
@@ -57,12 +65,12 @@ export class AzureNative {
     }
     const context = contextOf(limits);
     const body = bodyOf(type, news);
-    await this.maintain(type, { id, body, context });
+    await this.maintain(type, id, body, context);
     const removed = removedIdentities(olds, news);
     const method = Object.keys(removed).length > 0 ? "patch" : "put";
     if (method === "patch") body["identity"] = withIdentities(news, removed);
     await this.sendAndWait(type, { method, id, inputs: news, body, context });
-    return this.readAfterWrite(type, { id, urn, context });
+    return this.readAfterWrite(type, id, urn, context);
   }
 
   async read(type: ResourceType, { id, state, inputs, signal }: ReadRequest) {
@@ -135,11 +143,9 @@ export class AzureNative {
   /** Sends lists along that a program leaves to resources of their own. */
   private async maintain(
     { maintainIfUnset = [] }: ResourceType,
-    {
-      id,
-      body,
-      context,
-    }: { readonly id: string; readonly body: Body; readonly context: AbortSignal },
+    id: string,
+    body: Body,
+    context: AbortSignal,
   ): Promise<void> {
     const unset = maintainIfUnset.filter((list) => body[list] === undefined);
     if (unset.length === 0) return;
@@ -158,19 +164,7 @@ export class AzureNative {
    */
   private async sendAndWait(
     type: ResourceType,
-    {
-      method,
-      id,
-      inputs,
-      body,
-      context,
-    }: {
-      readonly method: "put" | "patch";
-      readonly id: string;
-      readonly inputs: Properties;
-      readonly body: Body;
-      readonly context: AbortSignal;
-    },
+    { method, id, inputs, body, context }: Write,
   ): Promise<void> {
     let isAccepted = false;
     const accepted = (): void => void (isAccepted = true);
@@ -178,8 +172,9 @@ export class AzureNative {
       await this.send(context, async () => {
         const { authorization } = this;
         authorization.check(method.toUpperCase(), id);
-        authorization.checkLinks(id, type, body);
-        return this.arm[method](id, body, { accepted });
+        const sent = conforming(type, body);
+        authorization.checkLinks(id, type, sent);
+        return this.arm[method](id, sent, { accepted });
       });
     } catch (error) {
       const failure = providerError(error);
@@ -200,11 +195,9 @@ export class AzureNative {
   /** The answer to a PUT may have another shape than that to a GET, which a refresh sees. */
   private async readAfterWrite(
     type: ResourceType,
-    {
-      id,
-      urn,
-      context,
-    }: { readonly id: string; readonly urn: string; readonly context: AbortSignal },
+    id: string,
+    urn: string,
+    context: AbortSignal,
   ): Promise<Properties> {
     await this.get(id, context).catch(({ message }: Error) =>
       this.warn(urn, `failed to read the resource after it was written: ${message}`),
@@ -308,11 +301,17 @@ const maxRetryAfter = 120;
 
 const statuses = new Set([408, 429, 500, 502, 503, 504]);
 
+/** Codes of 409. */
+const conflicts = new Set([
+  "AnotherOperationInProgress",
+  "ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity",
+]);
+
 const isTransient = (error: unknown): boolean =>
   error instanceof ConnectionLost ||
   (error instanceof AzureError &&
     !(error instanceof OperationFailed) &&
-    (statuses.has(error.status) || error.code === "AnotherOperationInProgress"));
+    (statuses.has(error.status) || conflicts.has(error.code)));
 
 const retryAfterOf = (error: unknown): number =>
   error instanceof AzureError ? (error.retryAfter ?? 0) : 0;

@@ -27,10 +27,8 @@ import {
   secureEndpointOf,
 } from "../daemon/attachment";
 import { hostSettings } from "../machines/qemu/host";
-import { assumedSettings } from "./assumed-settings";
 import { pluginsOf } from "./choose-plugins";
-import { passphraseOf } from "./passphrase";
-import { projectOf, stackSettings, writeConfig } from "./stack-config";
+import { assumedSettings, passphraseOf, projectOf, stackSettings, writeConfig } from "./settings";
 
 export interface RehearsalOptions {
   /** Folder of everything that the rehearsal keeps. */

@@ -99,7 +99,6 @@ const recipes: Readonly<Record<string, (release: Release) => BuiltImage>> = {
           ),
         ),
       ],
-      entrypoint: ["/usr/local/bin/etcd"],
     }),
   "coredns/coredns": (release) =>
     ofModule(`${release.sources}coredns`, "github.com/coredns/coredns", {

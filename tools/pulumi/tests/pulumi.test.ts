@@ -212,7 +212,7 @@ test("a run that this process waits for is no leftover", async () => {
 });
 
 test("a program ends when its engine was killed, however busy it is", async () => {
-  const preload = JSON.stringify(`${checkout}/tools/pulumi/end-with-engine.cjs`);
+  const preload = JSON.stringify(`${checkout}/tools/pulumi/preload.cjs`);
   const program = "process.stdout.write(String(process.pid)); for (;;);";
   const engine = spawn("sh", ["-c", `"$0" -e "$1" & wait`, process.execPath, program], {
     detached: true,

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 
 import type { Ended } from "../../pulumi/pulumi";
 import {
@@ -15,6 +16,7 @@ import {
   withCreated,
 } from "../azure";
 import { recover } from "../recover";
+import * as concurrency from "../../shared/concurrency";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
@@ -52,8 +54,12 @@ const secret = resource("kubernetes:core/v1:Secret", "token", { metadata: { name
 /** An engine with one stack, and an Azure that shows these outputs by id. */
 class Pulumi {
   readonly calls: string[] = [];
+  /** The words of each call. */
+  readonly words: (readonly string[])[] = [];
   plan: { code: number; steps?: object[]; diagnostics?: object[] } = { code: 0, steps: [] };
-  lastResult = "succeeded";
+  last = { kind: "update", result: "succeeded" };
+  /** What Azure works on, and how it says so, for so many looks. */
+  working = { state: "", looks: 0 };
   interruptedRefreshes = 0;
   /** Whether Azure refuses to say what it has. */
   isThrottled = false;
@@ -74,6 +80,7 @@ class Pulumi {
   run = async (args: readonly string[]): Promise<Ended> => {
     const command = args.slice(0, args[0] === "stack" ? 2 : 1).join(" ");
     this.calls.push(command);
+    this.words.push(args);
     const ended = (stdout: unknown, code = 0): Ended => ({
       code,
       stdout: JSON.stringify(stdout),
@@ -83,10 +90,11 @@ class Pulumi {
       case "stack export":
         return ended(this.state);
       case "stack import":
+        await wait(20);
         this.state = JSON.parse(readFileSync(args.at(-1)!, "utf8")) as Exported;
         return ended("");
       case "stack history":
-        return ended([{ kind: "refresh" }, { kind: "update", result: this.lastResult }]);
+        return ended([{ kind: "refresh" }, this.last]);
       case "preview":
         return ended(this.plan, this.plan.code);
       case "refresh":
@@ -100,11 +108,14 @@ class Pulumi {
 
   /** As azure-native: what Azure shows becomes the inputs, where nothing was read before. */
   private refresh(targets: readonly string[]): void {
+    const isWorking = this.working.looks-- > 0;
     const resources = this.resources.flatMap((one): Recorded[] => {
       if (this.isThrottled) return [one];
       if (!targets.includes(one.urn) || one.pendingReplacement) return [one];
-      const outputs = this.azure[one.id!];
-      return outputs ? [{ ...one, outputs, inputs: { ...one.inputs, ...outputs } }] : [];
+      const shown = this.azure[one.id!];
+      if (shown === undefined) return [];
+      const outputs = isWorking ? { ...shown, provisioningState: this.working.state } : shown;
+      return [{ ...one, outputs, inputs: { ...one.inputs, ...outputs } }];
     });
     this.state = { ...this.state, deployment: { ...this.state.deployment, resources } };
   }
@@ -148,9 +159,11 @@ it("keeps a copy of the state as it was that nobody else can read, and no other 
   const pulumi = new Pulumi([group], [creating(vm)], {});
   const before = pulumi.state;
 
+  copies = join(copies, "new");
   const { copy } = await recovered(pulumi);
 
   expect(readdirSync(copies).map((name) => join(copies, name))).toEqual([copy]);
+  expect(statSync(copies).mode & 0o777).toBe(0o700);
   expect(JSON.parse(readFileSync(copy!, "utf8"))).toEqual(before);
   expect(statSync(copy!).mode & 0o777).toBe(0o600);
 });
@@ -183,16 +196,88 @@ it("reads again what Azure did not say when it was put into the state", async ()
   expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
 });
 
-it("has the next update update what Azure could not finish", async () => {
-  const failed = { ...shownVm, provisioningState: "Failed" };
-  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: failed });
+it("imports its own state where another recovery works in the same folder", async () => {
+  const states = ["one", "another"].map((of) => [{ ...group, inputs: { of } }]);
+  const stacks = states.map((resources) => new Pulumi(resources, [creating(vm)], {}));
 
-  expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], failed: ["m-vm"] });
-  expect(pulumi.resources.at(-1)?.initErrors).toHaveLength(1);
+  await Promise.all(stacks.map((one) => recovered(one)));
+
+  expect(stacks.map(({ resources }) => resources)).toEqual(states);
+});
+
+it.each(["Failed", "Canceled"])(
+  "has the next update update what Azure could not finish, and shows as %s",
+  async (provisioningState) => {
+    const pulumi = new Pulumi([group], [creating(vm)], {
+      [vmId]: { ...shownVm, provisioningState },
+    });
+
+    expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], failed: ["m-vm"] });
+    expect(pulumi.resources.at(-1)?.initErrors).toHaveLength(1);
+  },
+);
+
+describe("what Azure still works on", () => {
+  let now: number;
+  beforeEach(() => {
+    now = Date.now();
+    jest.spyOn(Date, "now").mockImplementation(() => now);
+    jest.spyOn(concurrency, "pause").mockImplementation(async (ms) => void (now += ms));
+  });
+  afterEach(() => jest.restoreAllMocks());
+
+  it.each(["Creating", "Updating", "Deleting", "Accepted", "Running"])(
+    "is waited for, where it shows as %s",
+    async (state) => {
+      const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+      pulumi.working = { state, looks: 3 };
+
+      expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], failed: [] });
+      expect(pulumi.calls.filter((call) => call === "refresh")).toHaveLength(4);
+    },
+  );
+
+  it("is not waited for longer than any step takes, and is the next update's to update then", async () => {
+    const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+    pulumi.working = { state: "Updating", looks: 10_000 };
+    const begun = now;
+
+    expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], failed: ["m-vm"] });
+    expect((now - begun) / 60_000).toBeGreaterThan(90);
+  });
+});
+
+it.each([
+  ["an update", "update", ["preview"]],
+  ["a destroy", "destroy", ["preview"]],
+  ["a refresh, which makes nothing,", "refresh", []],
+])("looks for what is not recorded after %s that has failed", async (_, kind, asked) => {
+  const pulumi = new Pulumi([group], [], {});
+  pulumi.last = { kind, result: "failed" };
+
+  await recovered(pulumi, { onlyAfterFailure: true });
+
+  expect(pulumi.calls).toEqual(["stack export", "stack history", ...asked]);
+});
+
+it("asks the program and Azure with the stack's settings, and has the engine leave what is pending", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+
+  await recovered(pulumi, { configFile: "/of/the/stack.yaml" });
+
+  const wordsOf = (command: string) => pulumi.words.find(([first]) => first === command)!.join(" ");
+  for (const command of ["preview", "refresh"])
+    expect(wordsOf(command)).toContain("--stack prod --config-file /of/the/stack.yaml");
+  // It would ask a person what became of each, or clear them all.
+  expect(wordsOf("refresh")).toContain("--skip-pending-creates");
 });
 
 it("finds what the program would create, the state has not and Azure has", async () => {
-  const pulumi = new Pulumi([group], [], { [vmId]: shownVm });
+  const provider = {
+    ...resource("pulumi:providers:azure-native", "own", {}),
+    id: "the one before",
+  };
+  const pulumi = new Pulumi([group, provider], [], { [vmId]: shownVm });
   const planned = { ...vm, inputs: { ...sentVm, secrets: "[secret]", zone: unknown } };
   const nested = resource(
     "azure-native:compute:VirtualMachineExtension",
@@ -200,16 +285,31 @@ it("finds what the program would create, the state has not and Azure has", async
     { ...groupName, vmName: "m", vmExtensionName: "bootstrap" },
     { dependencies: [vm.urn] },
   );
-  const steps = [planned, ip, nested, secret].map((newState) => ({ op: "create", newState }));
-  pulumi.plan = { code: 0, steps: [...steps, { op: "same", newState: group }] };
-  pulumi.lastResult = "failed";
+  const ofProvider = resource(
+    "azure-native:network:RouteTable",
+    "rt",
+    { ...groupName, routeTableName: "rt" },
+    {
+      provider: `${provider.urn}::${unknown}`,
+    },
+  );
+  const steps = [ip, nested, secret, ofProvider].map((newState) => ({ op: "create", newState }));
+  const replacing = { op: "create-replacement", newState: planned };
+  pulumi.plan = { code: 0, steps: [replacing, ...steps, { op: "same", newState: group }] };
+  pulumi.last = { kind: "update", result: "failed" };
 
   expect(await recovered(pulumi, { onlyAfterFailure: true })).toMatchObject({
     adopted: ["m-vm"],
+    // A provider that is still to be made has made nothing.
+    looked: ["m-vm", "ip"],
     // Never known, so there is nothing to forget.
     forgotten: [],
   });
-  expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+  expect(pulumi.resources).toEqual([
+    group,
+    provider,
+    { ...vm, id: vmId, outputs: shownVm, inputs: sentVm },
+  ]);
 });
 
 it("forgets what was deleted to be replaced, and knows it again where its replacement was made", async () => {
@@ -221,25 +321,27 @@ it("forgets what was deleted to be replaced, and knows it again where its replac
   expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
 });
 
-it("reads again what was being changed or deleted, and what went with it", async () => {
-  const known = { ...vm, id: vmId, outputs: shownVm };
-  const stepId = `${vmId}/extensions/bootstrap`;
-  const step = resource(
-    "azure-native:compute:VirtualMachineExtension",
-    "step",
-    {},
-    {
-      id: stepId,
-      outputs: { name: "bootstrap" },
-      deletedWith: vm.urn,
-    },
-  );
-  const deleting: PendingOperation = { type: "deleting", resource: known };
-  const pulumi = new Pulumi([group, known, step], [deleting], {});
+it.each(["updating", "deleting"] as const)(
+  "reads again what it was %s, and what went with it",
+  async (type) => {
+    const known = { ...vm, id: vmId, outputs: shownVm };
+    const stepId = `${vmId}/extensions/bootstrap`;
+    const step = resource(
+      "azure-native:compute:VirtualMachineExtension",
+      "step",
+      {},
+      {
+        id: stepId,
+        outputs: { name: "bootstrap" },
+        deletedWith: vm.urn,
+      },
+    );
+    const pulumi = new Pulumi([group, known, step], [{ type, resource: known }], {});
 
-  expect(await recovered(pulumi)).toMatchObject({ adopted: [], forgotten: ["m-vm", "step"] });
-  expect(pulumi.state.deployment).toEqual({ resources: [group], pending_operations: [] });
-});
+    expect(await recovered(pulumi)).toMatchObject({ adopted: [], forgotten: ["m-vm", "step"] });
+    expect(pulumi.state.deployment).toEqual({ resources: [group], pending_operations: [] });
+  },
+);
 
 it("changes nothing when another process has changed the state meanwhile", async () => {
   const pulumi = new Pulumi([group], [creating(vm)], {});

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { writeWhole } from "../../shared/files";
+import { writeInto } from "../../shared/files";
 import { messageOf, UserError } from "../../shared/user-error";
 import { findService } from "../evaluate/find-service";
 import { trace } from "../evaluate/trace";
@@ -113,7 +113,7 @@ function draw(answers: readonly Answer[], { svg: file }: TraceWords): void {
     const had = answers.map(({ packet }) => title(packet)).join(", ");
     throw new UserError(`--svg draws one path, got ${answers.length}: ask for one of ${had}`, 2);
   }
-  writeWhole(file, svg(answer));
+  writeInto(file, svg(answer));
 }
 
 const inWords = (answers: readonly Answer[]): string =>

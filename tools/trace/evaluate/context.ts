@@ -20,8 +20,6 @@ export interface Node {
 export class Path {
   readonly steps: Step[] = [];
   readonly notes = new Set<string>();
-  /** How many rules were looked at; tests of the work done count it. */
-  visited = 0;
   private readonly seen = new Set<string>();
 
   step(table: string, chain: string, rule: string, effect: string): void {

@@ -16,7 +16,6 @@ export function baseChains(servers: VirtualServers): BaseChain[] {
 }
 
 function balance({ servers }: VirtualServers, flow: Flow, context: HookContext): Flow[] {
-  context.path.visited += 1;
   const byMark = flow.mark === 0 ? undefined : servers.get(keyOf("fwm", "", flow.mark));
   const server =
     (byMark?.family === context.node.family ? byMark : undefined) ??

@@ -111,7 +111,7 @@ function remark(node: Node, flows: readonly Flow[], path: Path): void {
   }
 }
 
-export class Kernel {
+class Kernel {
   private readonly hooks = new Map<Hook, readonly BaseChain[]>();
 
   constructor(

@@ -80,10 +80,12 @@ async function configOf({ kubeconfig, context }: Access): Promise<KubeConfig> {
     throw new UserError(`kubeconfig: it cannot be read: ${messageOf(error)}`, 2);
   }
   const contexts = config.getContexts().map(({ name }) => name);
-  if (context !== undefined && !contexts.includes(context)) {
-    throw new UserError(`context: expected one of ${contexts.join(", ")}, got "${context}"`, 2);
+  // A kubeconfig may name no current one.
+  const named = context ?? config.getCurrentContext() ?? "";
+  if (!contexts.includes(named)) {
+    throw new UserError(`context: expected one of ${contexts.join(", ")}, got "${named}"`, 2);
   }
-  if (context !== undefined) config.setCurrentContext(context);
+  config.setCurrentContext(named);
   return config;
 }
 

@@ -140,8 +140,8 @@ type Way = [mode: Mode, title: string, commands: RegExp, edit?: (text: string) =
 const ways: Way[] = [
   ["iptables", "iptables-save", /^(ip6?tables-save|ip address)/],
   ["iptables", "iptables -S", /^(ip6?tables-save|ip address)/, byTables],
-  ["iptables", "iptables -nvL", /(-nvL|^ip address)$/],
-  ["iptables", "iptables -L", /(-nvL|^ip address)$/, withNames],
+  ["iptables", "iptables -nvL", /(-nvL|^ip6tables-save|^ip address)$/],
+  ["iptables", "iptables -L", /(-nvL|^ip6tables-save|^ip address)$/, withNames],
   ["iptables", "everything at once", /./, both(withNames)],
   ["ipvs", "ipvsadm -Sn and ipset save", /save|^(ipvsadm -Sn|ip address)/],
   ["ipvs", "ipvsadm -ln and ipset list", /./, listed],

@@ -243,6 +243,17 @@ it("names the nodes that there are when the wanted one is none of them", async (
   expect(status).toBe(2);
 });
 
+it("names the contexts that there are when the kubeconfig has no current one", async () => {
+  const config = JSON.parse((cluster = await fakeCluster({})).kubeconfig);
+  delete config["current-context"];
+  writeFileSync(join(folder, "kubeconfig"), JSON.stringify(config));
+
+  const { status, stderr } = await run("--node", "worker-1", "--to", "10.96.0.41:80");
+
+  expect(stderr).toBe('zoned: context: expected one of fake, got ""\n');
+  expect(status).toBe(2);
+});
+
 it("says that no API answers, and where it was sought", async () => {
   cluster = await fakeCluster({});
   writeFileSync(join(folder, "kubeconfig"), cluster.kubeconfig);

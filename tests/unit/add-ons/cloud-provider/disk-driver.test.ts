@@ -45,6 +45,12 @@ const claim = (words: string, test: Parameters<typeof itWith>[2]) =>
 const controller = async (recorder: Recorder) =>
   (await recorder.object("Deployment", "csi-azuredisk-controller")).inputs.spec;
 
+/** The driver's own container in a pod. */
+const driverIn = ({ containers }: { readonly containers: readonly any[] }) =>
+  containers.find(({ name }) => name === "azuredisk");
+
+const repels = (key: string) => ({ key, operator: "Exists", effect: "NoSchedule" });
+
 describe("DiskDriver", () => {
   claim("logs in as its service account where that is wanted", async (texts) => {
     const login = {
@@ -67,17 +73,15 @@ describe("DiskDriver", () => {
       const httpProxy = { http: "", https: "http://proxy.example:3128", noProxy: [], ca: "a CA" };
       const { recorder } = await build(texts, { httpProxy });
 
-      const { containers, volumes } = (await controller(recorder)).template.spec;
-      const { env, volumeMounts } = containers.find(
-        ({ name }: { name: string }) => name === "azuredisk",
-      );
+      const { spec } = (await controller(recorder)).template;
+      const { env, volumeMounts } = driverIn(spec);
 
       expect(env).toContainEqual({ name: "HTTPS_PROXY", value: httpProxy.https });
       expect(env).toContainEqual({
         name: "NO_PROXY",
         value: expect.stringMatching(/,api\.example$/),
       });
-      expect(volumes).toContainEqual({
+      expect(spec.volumes).toContainEqual({
         name: "certificates",
         hostPath: { path: "/etc/ssl", type: "Directory" },
       });
@@ -100,34 +104,47 @@ describe("DiskDriver", () => {
     const spec = await controller(recorder);
 
     expect(JSON.stringify(spec)).not.toContain("hush");
-    const { env } = spec.template.spec.containers.find(
-      ({ name }: { name: string }) => name === "azuredisk",
-    );
+    const { env } = driverIn(spec.template.spec);
     expect(env).toContainEqual({
       name: "HTTPS_PROXY",
       valueFrom: { secretKeyRef: { name: "azure-cloud-provider", key: "HTTPS_PROXY" } },
     });
   });
 
-  claim(
-    "runs its controller only where the identity is, also before machines are initialized",
-    async (texts) => {
+  const role = "node-role.kubernetes.io/control-plane";
+  for (const [words, kind, name, path, expected] of [
+    [
+      "runs its controller only where the identity is",
+      ...["Deployment", "csi-azuredisk-controller", "template.spec.nodeSelector"],
+      { "kubernetes.io/os": "linux", [role]: "" },
+    ],
+    [
+      "runs its controller also before machines are initialized",
+      ...["Deployment", "csi-azuredisk-controller", "template.spec.tolerations"],
+      expect.arrayContaining([role, "node.cloudprovider.kubernetes.io/uninitialized"].map(repels)),
+    ],
+    [
+      "can be rolled out where every control plane has one already",
+      ...["Deployment", "csi-azuredisk-controller", "strategy.rollingUpdate"],
+      { maxSurge: 0, maxUnavailable: 1 },
+    ],
+    [
+      "runs the snapshot controller also where only tainted control planes are",
+      ...["Deployment", "csi-snapshot-controller", "template.spec.tolerations"],
+      expect.arrayContaining([repels(role)]),
+    ],
+    [
+      "runs its node half everywhere",
+      ...["DaemonSet", "csi-azuredisk-node", "template.spec.tolerations"],
+      [{ operator: "Exists" }],
+    ],
+  ] as [string, string, string, string, object][]) {
+    claim(words, async (texts) => {
       const { recorder } = await build(texts);
 
-      const { nodeSelector, tolerations } = (await controller(recorder)).template.spec;
-
-      expect(nodeSelector).toEqual({
-        "kubernetes.io/os": "linux",
-        "node-role.kubernetes.io/control-plane": "",
-      });
-      for (const key of [
-        "node-role.kubernetes.io/control-plane",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-      ]) {
-        expect(tolerations).toContainEqual({ key, operator: "Exists", effect: "NoSchedule" });
-      }
-    },
-  );
+      expect((await recorder.object(kind, name)).inputs.spec).toHaveProperty(path, expected);
+    });
+  }
 
   claim("has one controller on one control plane, and two on more", async (texts) => {
     for (const [controlPlaneCount, replicas] of [
@@ -137,15 +154,6 @@ describe("DiskDriver", () => {
       const { recorder } = await build(texts, { controlPlaneCount });
       expect((await controller(recorder)).replicas).toBe(replicas);
     }
-  });
-
-  claim("can be rolled out where every control plane has one already", async (texts) => {
-    const { recorder } = await build(texts);
-
-    expect((await controller(recorder)).strategy.rollingUpdate).toEqual({
-      maxSurge: 0,
-      maxUnavailable: 1,
-    });
   });
 
   claim(
@@ -185,9 +193,7 @@ describe("DiskDriver", () => {
 
         const { inputs } = await recorder.object(kind, name);
 
-        const { env } = inputs.spec.template.spec.containers.find(
-          (container: any) => container.name === "azuredisk",
-        );
+        const { env } = driverIn(inputs.spec.template.spec);
         expect(env).toEqual(
           expect.arrayContaining([
             expect.objectContaining({ name: "CSI_ENDPOINT" }),
@@ -241,9 +247,7 @@ describe("DiskDriver", () => {
       useInstanceMetadata: true,
       useManagedIdentityExtension: true,
     });
-    const { args } = daemonSet.inputs.spec.template.spec.containers.find(
-      ({ name }: any) => name === "azuredisk",
-    );
+    const { args } = driverIn(daemonSet.inputs.spec.template.spec);
     expect(args).toContain("--cloud-config-secret-name=azure-disk-node");
     const account = await recorder.object("ServiceAccount", "csi-azuredisk-node-sa");
     expect(await dependenciesOf(daemonSet)).toContain(account.resource);
@@ -280,22 +284,6 @@ describe("DiskDriver", () => {
     const running = await recorder.object("Deployment", "csi-snapshot-controller");
     expect(await dependenciesOf(running)).toContain(account.resource);
   });
-
-  claim(
-    "runs the snapshot controller also where only tainted control planes are",
-    async (texts) => {
-      const { recorder } = await build(texts);
-
-      const { spec } = (await recorder.object("Deployment", "csi-snapshot-controller")).inputs.spec
-        .template;
-
-      expect(spec.tolerations).toContainEqual({
-        key: "node-role.kubernetes.io/control-plane",
-        operator: "Exists",
-        effect: "NoSchedule",
-      });
-    },
-  );
 
   claim(
     "spreads the controllers over zones and machines, as far as there are any",
@@ -356,14 +344,6 @@ describe("DiskDriver", () => {
       );
     },
   );
-
-  claim("runs its node half everywhere", async (texts) => {
-    const { recorder } = await build(texts);
-
-    const { inputs } = await recorder.object("DaemonSet", "csi-azuredisk-node");
-
-    expect(inputs.spec.template.spec.tolerations).toEqual([{ operator: "Exists" }]);
-  });
 });
 
 describe("StorageClasses", () => {

@@ -19,7 +19,7 @@ import {
   worker,
   World,
 } from "../../../support/bootstrapped-machine";
-import type { FakeMachine } from "../../../support/fake-machine";
+import { type FakeMachine, killsItsScript } from "../../../support/fake-machine";
 import { serve } from "../../../support/listen";
 import { installed } from "../../../support/tools";
 
@@ -126,6 +126,16 @@ describe("a failure", () => {
     const minutes = (Number(machine.read("/deadline")) - before) / 60;
     expect(minutes).toBeGreaterThanOrEqual(85);
     expect(minutes).toBeLessThan(88);
+  });
+
+  it("of the script, which somebody kills, has the next run wait for the step that is at work", async () => {
+    const machine = machineIn({}, worker);
+    machine.program("modprobe", killsItsScript);
+
+    await expect(bootstrap(machine)).rejects.toThrow();
+    expect((await bootstrap(machine)).code).toBe(0);
+
+    expect(machine.read("/var/log/zoned.log")).toMatch(/the step has ended[^]* payload: begins/);
   });
 
   it("comes before Azure's own time limit, which would say nothing", async () => {

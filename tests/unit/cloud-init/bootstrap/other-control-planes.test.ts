@@ -5,6 +5,7 @@ import {
   controlPlane,
   deeds,
   lastLine,
+  listedControlPlane,
   listedNode,
   listedPod,
   machineIn,
@@ -14,7 +15,6 @@ import {
   runStep,
   ship,
   stale,
-  staticPods,
   World,
 } from "../../../support/bootstrapped-machine";
 
@@ -175,9 +175,7 @@ describe("the other control planes", () => {
     const machine = joining(
       {
         objects: {
-          items: node
-            ? [...allWell, listedNode("zoned-test-cp-3"), ...staticPods("zoned-test-cp-3")]
-            : allWell,
+          items: node ? [...allWell, ...listedControlPlane("zoned-test-cp-3")] : allWell,
         },
       },
       { members: [own, peer, third, ...others].slice(0, members) },

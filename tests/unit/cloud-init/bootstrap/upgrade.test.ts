@@ -94,10 +94,47 @@ describe("an upgrade", () => {
       program,
       `${does}\n${machine.read(`/programs/${program}`).split("\n").slice(3).join("\n")}`,
     );
+  /** Gives its Node this mark of a drain. */
+  const markNode = (machine: FakeMachine, drained: string): void => {
+    const node = JSON.parse(machine.read("/node"));
+    node.metadata.annotations = { "zoned/drained": drained };
+    machine.write("/node", JSON.stringify(node));
+  };
   const pod = (name: string, owner?: string) => ({
     metadata: { namespace: "default", name, ...(owner && { ownerReferences: [{ kind: owner }] }) },
     status: { phase: "Running" },
   });
+
+  it.each([1, 2, 3])(
+    "cordons a worker also where answer %i of the API is lost, and not one that somebody has cordoned",
+    async (lost) => {
+      const scenes = await Promise.all(
+        [false, true].map(async (unschedulable) => {
+          const machine = memberIn({ ...worker, ...next });
+          machine.write(
+            "/node",
+            JSON.stringify({ metadata: { annotations: {} }, spec: { unschedulable } }),
+          );
+          machine.write("/order", "");
+          first(
+            machine,
+            "curl",
+            `if [[ $* == *"/api/v1/nodes/"* ]]; then
+            echo >>"$root/asked"
+            (($(wc --lines <"$root/asked") != ${lost})) || exit 56
+          fi`,
+          );
+          const { code } = await runStep(machine, "drain");
+          return [code, machine.read("/order")];
+        }),
+      );
+
+      expect(scenes).toEqual([
+        [0, "cordon\n"],
+        [0, ""],
+      ]);
+    },
+  );
 
   it("drains a worker before it is upgraded, leaves pods that would come back or have ended, and uncordons it after", async () => {
     const mirrored = { annotations: { "kubernetes.io/config.mirror": "hash" } };
@@ -254,9 +291,7 @@ describe("an upgrade", () => {
 
   it("remembers what else is to be taken back of a drain that somebody has ended by hand", async () => {
     const machine = memberIn({ ...worker, ...next });
-    const node = JSON.parse(machine.read("/node"));
-    node.metadata.annotations = { "zoned/drained": "unschedulable excluded" };
-    machine.write("/node", JSON.stringify(node));
+    markNode(machine, "unschedulable excluded");
 
     expect((await runStep(machine, "drain")).code).toBe(0);
 
@@ -267,9 +302,7 @@ describe("an upgrade", () => {
   it("undoes at its end what an update has drained before it, also where it changes nothing else", async () => {
     const machine = memberIn(worker);
     machine.write("/order", "");
-    const node = JSON.parse(machine.read("/node"));
-    node.metadata.annotations = { "zoned/drained": "unschedulable excluded" };
-    machine.write("/node", JSON.stringify(node));
+    markNode(machine, "unschedulable excluded");
 
     expect((await bootstrap(machine)).code).toBe(0);
 
@@ -284,9 +317,7 @@ describe("an upgrade", () => {
     const machine = memberIn({ ...worker, ...next });
     machine.write("/order", "");
     for (const [path, text] of Object.entries(files)) machine.write(path, text);
-    const node = JSON.parse(machine.read("/node"));
-    node.metadata.annotations = { "zoned/drained": "unschedulable excluded upgrade" };
-    machine.write("/node", JSON.stringify(node));
+    markNode(machine, "unschedulable excluded upgrade");
     const data = { [worker.machine]: "update 2999-01-01T00:00:00Z" };
     machine.write("/turns", `${JSON.stringify({ metadata: {}, data })}\n200`);
     first(machine, "modprobe", "exit 1");
@@ -745,6 +776,35 @@ describe("an upgrade", () => {
       "in kube-system rollout restart daemonset.apps/it",
       "in kube-flannel rollout restart daemonset.apps/it",
     ]);
+  });
+
+  it("restarts no pods while a Deployment of these namespaces is paused, which kubectl does not restart", async () => {
+    const machine = memberIn({ ...controlPlane, tasks: ["restart-pods"] });
+    const deployment = (namespace: string, name: string, paused?: boolean) => ({
+      metadata: { namespace, name },
+      spec: { paused },
+    });
+    const items = [
+      deployment("kube-system", "coredns"),
+      deployment("kube-system", "held", true),
+      deployment("default", "other", true),
+    ];
+    first(
+      machine,
+      "kubectl",
+      `case $* in
+        *kube-root-ca.crt*) printf "the CA before"; exit ;;
+        *"get deployments --all"*) echo '${JSON.stringify({ items })}'; exit ;;
+        *"get namespaces"*) echo namespace/kube-system; exit ;;
+      esac`,
+    );
+
+    expect((await runStep(machine, "restart_pods")).code).toBe(1);
+
+    expect(machine.read("/run/zoned/reason")).toMatch(
+      / paused Deployment: kubectl --namespace kube-system rollout resume deployment held; then/,
+    );
+    expect(machine.callsOf("kubectl").join("\n")).not.toContain("restart");
   });
 
   it("has restarted no pods where nobody tells which namespaces there are", async () => {

@@ -15,29 +15,18 @@ export interface Case {
   readonly disturbance: Disturbance;
 }
 
+/** A case, or one of a report, which has its scenario's key alone. */
+type Known = Omit<Case, "scenario" | "disturbance"> & { readonly scenario: Scenario | string };
+
 /** By which a case is chosen, and found again in a report. */
-export const nameOf = ({
-  scenario,
-  kind,
-  title,
-}: {
-  readonly scenario: Scenario | string;
-  readonly kind: string;
-  readonly title: string;
-}): string => `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
+export const nameOf = ({ scenario, kind, title }: Omit<Known, "what">): string =>
+  `${typeof scenario === "string" ? scenario : scenario.key}: ${kind}: ${title}`;
 
 /** Cases of one class are likely to end the same. */
-export const classOf = ({
-  scenario,
-  kind,
-  what,
-}: {
-  readonly scenario: Scenario | string;
-  readonly kind: string;
-  readonly what: string;
-}): string => nameOf({ scenario, kind, title: what });
+export const classOf = ({ scenario, kind, what }: Omit<Known, "title">): string =>
+  nameOf({ scenario, kind, title: what });
 
-export const whatOf = ({ method, type }: Request): string => `${method} ${wayOf(type)}`;
+const whatOf = ({ method, type }: Request): string => `${method} ${wayOf(type)}`;
 
 /**
  * Azure's types are made each in its own way; the tls plugin makes all of its alike, and the

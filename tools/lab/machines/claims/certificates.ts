@@ -4,8 +4,7 @@ import { renewalFailed, validUntil } from "../../../../components/machine/timers
 import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectAll, expectSaid, expectSame } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { Survivor } from "../workloads";
-import { saw, stage, whileWriting } from "../writer";
+import { saw, stage, Survivor, whileWriting } from "../workloads";
 import { allReady, everywhere } from "./nodes";
 
 const pki = "/etc/kubernetes/pki";

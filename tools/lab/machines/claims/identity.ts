@@ -7,16 +7,12 @@ import { run } from "../../../shared/run";
 import { metadataAddress } from "../../../local-azure/machines/qemu/network/namespaces";
 import { ImageLayout, mediaTypes } from "../../../mirror/images/image-layout";
 import { agnhostImage, testImage } from "../../../mirror/images/wanted-images";
-import { ageServiceAccountKey } from "../../aged-service-account-key";
-import { unchanged } from "../../local-cloud";
 import { type Claim, eventually, expectSame } from "../claim";
 import type { Given, RealCluster } from "../real-cluster";
-import { stage } from "../writer";
 import { everywhere } from "./nodes";
-import { keyOf, told } from "./service-account-key";
 import { expose } from "./traffic";
 
-const namespace = "zoned-identity";
+export const namespace = "zoned-identity";
 const location = "southeastasia";
 const images = `${subscriptionPath}/resourceGroups/images`;
 /** The first is the cluster's; of the other one nobody has told it. */
@@ -160,7 +156,7 @@ const carriesNone: Claim = {
   },
 };
 
-const balances =
+export const balances =
   (name: string): Claim["check"] =>
   async (cluster) =>
     `its address came after ${await expose(cluster, name, 2)} s`;
@@ -268,7 +264,7 @@ const pullsNoOther: Claim = {
 
 const curl = "curl --silent --max-time 30 --cacert /azure/ca.crt";
 /** Asks Entra for a token, as the identity that the cluster has given the pod. */
-const loginBy = (assertion: string): string =>
+export const loginBy = (assertion: string): string =>
   [
     `${curl} --data grant_type=client_credentials --data client_id=$AZURE_CLIENT_ID`,
     "--data-urlencode scope=https://storage.azure.com/.default",
@@ -293,7 +289,7 @@ done`;
 const authority = { name: "azure-ca", mountPath: "/azure" };
 /** What the cluster gives a pod of a declared service account. */
 const identityVolume = "azure-identity-token";
-const tokenFile = `/var/run/secrets/azure/tokens/${identityVolume}`;
+export const tokenFile = `/var/run/secrets/azure/tokens/${identityVolume}`;
 
 /**
  * A pod that reads the blob as its service account.
@@ -322,21 +318,8 @@ const reader = (name: string, serviceAccountName: string, copied?: Pod["spec"]):
 const linesOf = async (cluster: RealCluster, name: string): Promise<string[]> =>
   (await logsOf(cluster, name)).trim().split("\n");
 
-/** By which key the token is signed that a pod has for Entra. */
-const keyIdOf = async (cluster: RealCluster, name: string): Promise<string> =>
-  keyOf(await cluster.kubectl(["exec", name, "--namespace", namespace, "--", "cat", tokenFile]));
-
-/** A token for Entra that is valid for a day: a kubelet has renewed a pod's own one after 48 minutes. */
-async function tokenOfDay(cluster: RealCluster): Promise<string> {
-  const token = await cluster.kubectl([
-    ...["create", "token", "app", "--namespace", namespace],
-    ...["--audience", "api://AzureADTokenExchange", "--duration", "24h"],
-  ]);
-  return token.trim();
-}
-
 /** Starts a pod of the declared service account, and waits until it has read. */
-async function startReading(cluster: RealCluster, name: string): Promise<void> {
+export async function startReading(cluster: RealCluster, name: string): Promise<void> {
   // An API server that has just begun to serve refuses pods until it knows its policies.
   await eventually(300, cluster.signal, () => cluster.apply(reader(name, "app")));
   await eventually(300, cluster.signal, async () => {
@@ -345,11 +328,15 @@ async function startReading(cluster: RealCluster, name: string): Promise<void> {
   });
 }
 
+/** What a pod was told, and how often. */
+export const told = (name: string, lines: readonly string[]): string =>
+  `${name} ${[...new Set(lines)].map((one) => `${lines.filter((line) => line === one).length} × ${one}`).join(", ")}`;
+
 /**
  * How often a pod has read the blob, if nobody refused it since it first did. Entra goes on with the keys that it has
  * read; its stand-in reads them each time, also while they are written anew (AADSTS50166).
  */
-async function neverRefused(cluster: RealCluster, name: string): Promise<string> {
+export async function neverRefused(cluster: RealCluster, name: string): Promise<string> {
   const all = await linesOf(cluster, name);
   const lines = all.slice(all.indexOf(order));
   const allowed = [order, "no answer", "AADSTS50166"];
@@ -397,56 +384,6 @@ const readsNoOther: Claim = {
   },
 };
 
-const keyClaims: readonly Claim[] = (() => {
-  let old: string;
-  return [
-    {
-      sentence:
-        "while API servers and Entra learn another key of service accounts, the pod goes on reading",
-      isGround: true,
-      check: async (cluster) => {
-        old = await tokenOfDay(cluster);
-        await cluster.configure({ serviceAccountKeyGeneration: 2 });
-        const seen = await stage(cluster, "admit tokens of service account key 2");
-        return `${await neverRefused(cluster, "before")}; ${seen}`;
-      },
-    },
-    {
-      sentence:
-        "once the new key signs, a new pod logs in by it, the old one goes on, and another balancer is made",
-      isGround: true,
-      check: async (cluster) => {
-        const seen = await stage(cluster, "every token signed by service account key 2");
-        await startReading(cluster, "after");
-        if ((await keyIdOf(cluster, "after")) === keyOf(old)) {
-          throw new Error("a new pod's token is signed by the old key");
-        }
-        const pods = [await neverRefused(cluster, "before"), await neverRefused(cluster, "after")];
-        return `${pods.join("; ")}; ${await balances("later")(cluster)}; ${seen}`;
-      },
-    },
-    {
-      sentence:
-        "36 hours later Entra forgets the old key: a token of it is refused, and the pod with a new one goes on",
-      check: async (cluster) => {
-        const login = ["exec", "after", "--namespace", namespace, "--", "sh", "-c"];
-        const byOld = () => cluster.kubectl([...login, loginBy(`=${old}`)]);
-        if (!(await byOld()).includes("access_token"))
-          throw new Error("the old key is gone before");
-        await ageServiceAccountKey(cluster.stack, 36);
-        const seen = await stage(cluster, "no API server admit tokens of service account key 1");
-        await eventually(120, cluster.signal, async () => {
-          if (!(await byOld()).includes("AADSTS700027"))
-            throw new Error("Entra admits the old key");
-        });
-        const said = await neverRefused(cluster, "after");
-        unchanged(await cluster.up());
-        return `${said}; ${seen}`;
-      },
-    },
-  ];
-})();
-
 export const identityClaims: readonly Claim[] = [
   carriesNone,
   {
@@ -458,5 +395,4 @@ export const identityClaims: readonly Claim[] = [
   pullsNoOther,
   reads,
   readsNoOther,
-  ...keyClaims,
 ];

@@ -1,4 +1,3 @@
-import { renameSync } from "node:fs";
 import { join } from "node:path";
 
 import { destroyImages, makeImage } from "../../../pulumi/image-stack";
@@ -15,17 +14,6 @@ const optionsOf = async (cluster: RealCluster) => ({
   file: join(cluster.mirror, "..", "image.json"),
   progress: new Progress({ write: () => true }),
 });
-
-/** With packages and images out of the machines' reach. */
-async function withoutMirror<T>({ mirror }: RealCluster, work: () => Promise<T>): Promise<T> {
-  const parts = ["apt", "images"].map((part) => join(mirror, part));
-  for (const part of parts) renameSync(part, `${part}.gone`);
-  try {
-    return await work();
-  } finally {
-    for (const part of parts) renameSync(`${part}.gone`, part);
-  }
-}
 
 /** Seconds from power-on to the end of first boot, and to the beginning of `kubeadm join`, by the machine's own log. */
 async function bootTimes(cluster: RealCluster, name: string): Promise<readonly number[]> {
@@ -63,7 +51,7 @@ export const imageClaims: readonly Claim[] = [
     check: async (cluster) => {
       const before = await cluster.generations();
       const [first = ""] = await cluster.names("worker");
-      await withoutMirror(cluster, async () => succeeded(await cluster.up()));
+      await cluster.without(["apt", "images"], async () => succeeded(await cluster.up()));
       const after = await cluster.generations();
       const added = Object.keys(after).filter((name) => !(name in before));
       expectSame("machines that stay", { ...after, ...before }, after);

@@ -7,7 +7,7 @@ import {
   type PolicyAssignmentBody,
   policyAssignmentType,
   type PolicyDefinitionBody,
-} from "../types/authorization/policy";
+} from "../types/authorization/guardrails";
 import { ResourceType, schemaOf } from "../types/resource-type";
 import { typeOf } from "../types/types";
 import { type Content, evaluate, type EvaluatedExpression, valueOf } from "./rule";

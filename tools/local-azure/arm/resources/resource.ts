@@ -60,14 +60,15 @@ export function withoutUndefined<B extends Body>(body: B): B {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as B;
 }
 
+export const isBody = (value: unknown): value is Body =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** The second body over the first, object by object; lists, tags and identities are replaced. */
 export function merged(old: Body, wanted: Body): Body {
-  const isPlain = (value: unknown): value is Body =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
   const changed = Object.entries(wanted).map(([key, value]) => {
     const before = old[key];
     const isWhole = key === "tags" || key === "identity";
-    return [key, !isWhole && isPlain(before) && isPlain(value) ? merged(before, value) : value];
+    return [key, !isWhole && isBody(before) && isBody(value) ? merged(before, value) : value];
   });
   return { ...old, ...withoutUndefined(Object.fromEntries(changed) as Body) };
 }
@@ -155,4 +156,12 @@ export function parseId(path: string): ArmId | undefined {
     names,
     parent: `/${segments.slice(0, isNested ? -2 : provider).join("/")}`,
   };
+}
+
+/** The region of what is there, or of what would be: that of a subnet is its network's. */
+export function locationOf(id: string, view: View, body = view.find(id)?.body): string | undefined {
+  const own = body?.["location"];
+  if (typeof own === "string") return own;
+  const parent = parseId(id)?.parent;
+  return parent === undefined ? undefined : locationOf(parent, view);
 }

@@ -3,7 +3,15 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { PowerAction, VirtualMachine } from "../../machines/machines";
 import { AzureError, badRequest, methodNotAllowed } from "../azure-error";
 import { ChangeOptions, ResourceManager } from "../resource-manager";
-import { account, ArmId, Body, groupType, parseId, subscriptionPath } from "../resources/resource";
+import {
+  account,
+  ArmId,
+  Body,
+  groupType,
+  locationOf,
+  parseId,
+  subscriptionPath,
+} from "../resources/resource";
 import { Outcome } from "../requests";
 import { policyRestrictions } from "../policy/policies";
 import { checkApiVersion, featureAt } from "../subscription/providers";
@@ -247,7 +255,7 @@ export class ArmApi {
       const outcome = await start({});
       return method === "DELETE" ? { status: outcome.status } : found(id, outcome);
     }
-    const location = this.locationOf(id);
+    const location = locationOf(id.id, this.arm.view) ?? "global";
     let accept: (outcome: Outcome) => void = () => undefined;
     const accepted = new Promise<Outcome>((resolve) => (accept = resolve));
     const done = start({ accepted: accept });
@@ -269,13 +277,6 @@ export class ArmApi {
     if (isAccount(id)) return status === 201 ? { status: 202, headers } : { status, body };
     const isDisk = /\/(disks|snapshots)$/i.test(id.type);
     return { status: isDisk ? 202 : status, body, headers };
-  }
-
-  private locationOf(id: ArmId): string {
-    const own = this.arm.peek(id.id)?.["location"];
-    if (typeof own === "string") return own;
-    const parent = parseId(id.parent);
-    return parent === undefined ? "global" : this.locationOf(parent);
   }
 }
 

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 
 import { answerMetadata } from "../../machines/qemu/network/metadata";
-import { AzureError, ConnectionLost, refuse } from "../azure-error";
+import { AzureError, badRequest, ConnectionLost, refuse } from "../azure-error";
 import { ResourceManager } from "../resource-manager";
-import { Body } from "../resources/resource";
+import { Body, isBody } from "../resources/resource";
 import { type Answer, ArmApi } from "./arm";
 import { type Certificate, serveBoth, type Served } from "./listener";
 import { control, Hooks } from "./control";
@@ -45,7 +45,7 @@ async function answer(
   const origin = `${scheme}://${headers.host ?? "127.0.0.1"}`;
   const url = new URL(`${origin}${request.url ?? "/"}`);
   // SDKs send //subscriptions/… where they are given a scope.
-  const path = decodeURIComponent(url.pathname)
+  const path = decoded(url.pathname)
     .replace(/\/{2,}/g, "/")
     .replace(/\/$/, "");
   if (path.toLowerCase().startsWith("/local/")) {
@@ -70,13 +70,22 @@ async function read(request: IncomingMessage): Promise<Body> {
   const text = Buffer.concat(chunks).toString("utf8");
   if (text === "") return {};
   try {
-    return JSON.parse(text) as Body;
+    const body: unknown = JSON.parse(text);
+    if (isBody(body)) return body;
+    throw new Error("it is not an object");
   } catch (error) {
-    throw new AzureError(
-      400,
+    throw refuse(
       "InvalidRequestContent",
       `The request content was invalid and could not be deserialized: '${(error as Error).message}'.`,
     );
+  }
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    throw badRequest("Bad Request - Invalid URL");
   }
 }
 

@@ -1,4 +1,5 @@
-import { ArmId, Body, groupType } from "../resources/resource";
+import { ArmId, Body, groupType, isBody } from "../resources/resource";
+import { conforming, malformed } from "../types/declared";
 import { nestedIn, schemaOf } from "../types/resource-type";
 import { subResourceOf, typeOf } from "../types/types";
 
@@ -48,7 +49,9 @@ export function toArm(id: ArmId, body: Body): Body {
 export function fromArm(id: ArmId, sent: Body): Body {
   const { properties, id: _id, name: _name, type: _type, etag: _etag, ...outside } = sent;
   const type = typeOf(id.type);
-  const given = { ...outside, ...(id.type === groupType ? {} : (properties as Body | undefined)) };
+  const inside = id.type === groupType ? {} : (properties ?? {});
+  if (!isBody(inside)) throw malformed(id, "properties", "an object", inside);
+  const given = { ...outside, ...inside };
   const names = Object.entries(type?.armNames ?? {}).map(([flat, arm]) => [arm, flat] as const);
   const flat = renamed(given, names);
   const inputs = Object.fromEntries(
@@ -56,10 +59,13 @@ export function fromArm(id: ArmId, sent: Body): Body {
       ([key]) => type === undefined || schemaOf(type).inputs.includes(key),
     ),
   );
-  return nestedPaths(id).reduce<Body>(
-    (value, path) => mapAt(value, path.split("."), unwrap),
+  const unwrapped = nestedPaths(id).reduce<Body>(
+    (value, path) => mapAt(value, path.split("."), (element) => unwrap(id, path, element)),
     inputs,
   );
+  const part = subResourceOf(id);
+  const described = type ?? part?.ownerType;
+  return described === undefined ? unwrapped : conforming(described, unwrapped, part?.list);
 }
 
 function renamed(body: Body, names: readonly (readonly [from: string, to: string])[]): Body {
@@ -81,9 +87,10 @@ function nestedPaths(id: ArmId): string[] {
 function mapAt(value: Body, [step = "", ...rest]: readonly string[], change: Change): Body {
   const key = step.replace(/\[\]$/, "");
   const inner = value[key];
-  const next = (one: Body): Body => (rest.length === 0 ? change(one) : mapAt(one, rest, change));
-  if (Array.isArray(inner)) return { ...value, [key]: (inner as Body[]).map(next) };
-  return inner === undefined || inner === null ? value : { ...value, [key]: next(inner as Body) };
+  const next = (one: unknown): unknown =>
+    !isBody(one) ? one : rest.length === 0 ? change(one) : mapAt(one, rest, change);
+  if (Array.isArray(inner)) return { ...value, [key]: inner.map(next) };
+  return inner === undefined ? value : { ...value, [key]: next(inner) };
 }
 
 type Change = (element: Body) => Body;
@@ -98,8 +105,10 @@ function wrap(element: Body): Body {
 }
 
 /** What lies flat beside `properties` is no property to Azure. */
-function unwrap(element: Body): Body {
+function unwrap(id: ArmId, path: string, element: Body): Body {
   const { properties, ...outside } = element;
+  const inside = properties ?? {};
+  if (!isBody(inside)) throw malformed(id, `${path}.properties`, "an object", inside);
   const known = Object.entries(outside).filter(([key]) => elementEnvelope.has(key));
-  return { ...Object.fromEntries(known), ...(properties as Body | undefined) };
+  return { ...Object.fromEntries(known), ...inside };
 }

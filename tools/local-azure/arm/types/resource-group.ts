@@ -14,7 +14,7 @@ export const resourceGroup: ResourceType<ResourceGroupBody> = {
   token: "azure-native:resources:ResourceGroup",
   type: groupType,
   forceNew: ["location"],
-  name: /^[-\w.()]{0,89}[-\w()]$/,
+  name: /^[\p{L}\p{N}_().-]{0,89}[\p{L}\p{N}_()-]$/u,
 
   accept({ id, body, old }) {
     const location = checkedLocation(body.location, "resource group");

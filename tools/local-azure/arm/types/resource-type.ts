@@ -91,6 +91,12 @@ export interface ResourceType<B extends Body = Body> {
    * security group of a rule.
    */
   lock?(id: ArmId): string;
+  /**
+   * The error while another operation has it.
+   *
+   * @default AnotherOperationInProgress
+   */
+  locked?(lock: string): AzureError;
 
   references?(body: B, id: string): Reference[];
   /**

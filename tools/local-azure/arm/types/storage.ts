@@ -94,9 +94,6 @@ export const storageAccountType = "Microsoft.Storage/storageAccounts";
 /** Below which each account has a name of its own for its blobs. */
 export const blobDomain = "blob.core.windows.net";
 
-const skus = ["LRS", "ZRS", "GRS", "RAGRS", "GZRS", "RAGZRS"].map((one) => `Standard_${one}`);
-const kinds = ["StorageV2", "Storage", "BlobStorage", "BlockBlobStorage", "FileStorage"];
-
 export const storageAccount: ResourceType<StorageAccountBody> = {
   token: "azure-native:storage:StorageAccount",
   type: storageAccountType,
@@ -122,8 +119,6 @@ export const storageAccount: ResourceType<StorageAccountBody> = {
         `The storage account named ${id.name} is already taken.`,
       );
     }
-    checkValue("kind", body.kind, kinds);
-    checkValue("sku.name", body.sku.name, [...skus, "Premium_LRS", "Premium_ZRS"]);
     const isNew = old === undefined;
     if (!isNew && old.body.isHnsEnabled !== (body.isHnsEnabled ?? false)) {
       throw propertyChangeNotAllowed("isHnsEnabled");
@@ -157,13 +152,3 @@ export const hasAccount = (name: string, view: View): boolean =>
   view.ofType(storageAccountType).some(({ id }) => id.endsWith(`/${name}`));
 
 const tierOf = ({ sku }: StorageAccountBody): string => sku.name.split("_")[0]!;
-
-function checkValue(property: string, value: string, allowed: readonly string[]): void {
-  if (allowed.includes(value)) return;
-  throw new AzureError(
-    400,
-    "InvalidValuesForRequestParameters",
-    `Values for request parameters are invalid: ${property}.`,
-    property,
-  );
-}

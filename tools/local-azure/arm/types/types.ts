@@ -3,8 +3,12 @@ import {
   federatedIdentityCredential,
   userAssignedIdentity,
 } from "./authorization/managed-identity";
-import { managementLock } from "./authorization/management-lock";
-import { policyAssignment, policyDefinition, policyExemption } from "./authorization/policy";
+import {
+  managementLock,
+  policyAssignment,
+  policyDefinition,
+  policyExemption,
+} from "./authorization/guardrails";
 import { roleAssignment, roleDefinition } from "./authorization/role";
 import { disk, diskEncryptionSet, snapshot } from "./compute/disk";
 import { gallery, galleryImage } from "./compute/gallery";
@@ -13,11 +17,10 @@ import { virtualMachine } from "./compute/virtual-machine";
 import { virtualMachineExtension } from "./compute/virtual-machine-extension";
 import { registry } from "./containerregistry/registry";
 import { loadBalancer } from "./network/load-balancer";
-import { natGateway } from "./network/nat-gateway";
 import { networkInterface } from "./network/network-interface";
 import { networkSecurityGroup, securityRule } from "./network/network-security-group";
+import { natGateway, routeTable } from "./network/outbound";
 import { publicIpAddress } from "./network/public-ip-address";
-import { routeTable } from "./network/route-table";
 import { subnet, virtualNetwork, virtualNetworkPeering } from "./network/virtual-network";
 import { privateRecordSet, privateZone, virtualNetworkLink } from "./private-dns";
 import { resourceGroup } from "./resource-group";

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { Unready } from "../protocol/failures";
 import { CreateRequest, EngineLog, UpdateRequest } from "../protocol/protocol";
-import { isProperties, Properties, Value } from "../protocol/values";
+import { isProperties, Properties, Unready, Value } from "../protocol/values";
 import { DynamicClient, isMissing, Refused, Unreachable } from "./api";
 import {
   annotation,

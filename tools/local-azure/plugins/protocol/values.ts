@@ -1,10 +1,17 @@
 import { createRequire } from "node:module";
+import type * as Grpc from "@grpc/grpc-js";
+import { ErrorResourceInitFailed } from "@pulumi/pulumi/proto/provider_pb";
+import { Status } from "@pulumi/pulumi/proto/status_pb";
 
 // npm may nest the copies that the SDK uses, and messages of one copy cannot hold those of another.
 const ofPulumi = createRequire(require.resolve("@pulumi/pulumi"));
 const { Struct } = ofPulumi(
   "google-protobuf/google/protobuf/struct_pb.js",
 ) as typeof import("google-protobuf/google/protobuf/struct_pb");
+const { Any } = ofPulumi(
+  "google-protobuf/google/protobuf/any_pb.js",
+) as typeof import("google-protobuf/google/protobuf/any_pb");
+const { Metadata, status } = ofPulumi("@grpc/grpc-js") as typeof Grpc;
 
 /** A property as the engine sends it, without the wrappers of secrets and outputs. */
 export type Value = undefined | null | boolean | number | string | Value[] | Properties;
@@ -86,3 +93,43 @@ export const decoded = (message: Message | undefined): Properties =>
 
 export const encoded = (properties: Properties): Message =>
   Struct.fromJavaScript(defined(properties) as Plain);
+
+/**
+ * The resource exists and belongs into the state, but it is not what was asked for: the next update
+ * goes on with it.
+ */
+export class Unready extends Error {
+  constructor(
+    readonly id: string,
+    readonly state: Properties,
+    readonly inputs: Properties,
+    readonly reasons: readonly string[],
+  ) {
+    super(reasons.join("; "));
+  }
+}
+
+/**
+ * An error as the engine reads it. Its code says that nothing is left half done, unless the state
+ * says so.
+ */
+export function statusOf(error: unknown): Partial<Grpc.ServiceError> {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Unready)) {
+    return { code: status.FAILED_PRECONDITION, details: message };
+  }
+  const detail = new ErrorResourceInitFailed();
+  detail.setId(error.id);
+  detail.setProperties(encoded(error.state));
+  detail.setInputs(encoded(error.inputs));
+  detail.setReasonsList([...error.reasons]);
+  const any = new Any();
+  any.pack(detail.serializeBinary(), "pulumirpc.ErrorResourceInitFailed");
+  const full = new Status();
+  full.setCode(status.UNKNOWN);
+  full.setMessage(message);
+  full.addDetails(any);
+  const metadata = new Metadata();
+  metadata.add("grpc-status-details-bin", Buffer.from(full.serializeBinary()));
+  return { code: status.UNKNOWN, details: message, metadata };
+}

@@ -13,11 +13,13 @@ import {
   RecordingMachines,
   refusedBy,
 } from "../support/arm/fixture";
-import { group, network, valid } from "../support/arm/valid-resources";
+import { Body, groupType } from "../../arm/resources/resource";
+import { group, Kind, network, valid, withChange } from "../support/arm/valid-resources";
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 const location = "westeurope";
 const [vnet, vnetBody] = valid.vnet;
+const [machine] = valid.machine;
 
 describe("the state", () => {
   it("is the same after a restart, for its user alone", async () => {
@@ -100,6 +102,74 @@ it("compares ids case-insensitively, and keeps the case of the first PUT", async
   expect(arm.list(group).filter(({ type }) => /virtualNetworks$/.test(type))).toHaveLength(1);
 });
 
+describe("the end of a group", () => {
+  const other = group.replace("/zoned", "/other");
+  const ofOther = ([id]: readonly [string, unknown]) => id.replace(group, other);
+  const [nic, otherVnet] = [ofOther(valid.nic), ofOther(valid.vnet)];
+  const zone = ofOther(valid.zone).replace("zoned-abc", "hub");
+  const onSubnet = (id: string) =>
+    [nic, { location, ipConfigurations: [{ name: "ip", subnet: { id } }] }] as const;
+  const networkWith = (more: Body) =>
+    [
+      otherVnet,
+      { ...vnetBody, subnets: [{ name: "nodes", addressPrefix: "172.16.1.0/24", ...more }] },
+    ] as const;
+  const { securityGroup, rule, routeTable, nat, natIp, subnet, disk } = valid;
+
+  it.each<
+    [
+      who: string,
+      uses: readonly (readonly [string, Body])[],
+      stays: readonly (readonly [string, Body])[],
+    ]
+  >([
+    [
+      "interface has its subnet, with all that this uses",
+      [onSubnet(subnet[0])],
+      [valid.vnet, subnet, securityGroup, rule, routeTable, nat, natIp],
+    ],
+    [
+      "subnet has its security group",
+      [networkWith({ networkSecurityGroup: { id: securityGroup[0] } })],
+      [securityGroup, rule],
+    ],
+    [
+      "machine has its disk, not where a zone is linked to its network",
+      [
+        [zone, valid.zone[1]],
+        [`${zone}/virtualNetworkLinks/hub`, valid.link[1]],
+        networkWith({}),
+        onSubnet(`${otherVnet}/subnets/nodes`),
+        [
+          ofOther(valid.machine),
+          withChange("machine", {
+            "networkProfile.networkInterfaces": [{ id: nic }],
+            "storageProfile.dataDisks": [
+              { lun: 0, createOption: "Attach", managedDisk: { id: disk[0] } },
+            ],
+          }),
+        ],
+      ],
+      [disk],
+    ],
+  ])("fails where another group's %s, and that stays", async (_, uses, stays) => {
+    const { arm } = newArm();
+    await createResources(arm);
+    for (const [id, body] of [[other, { location }] as const, ...uses]) await arm.put(id, body);
+
+    expect(await refusedBy(arm.delete(group))).toMatch(
+      /^ResourceGroupDeletionBlocked: .*'zoned'.*rolled back/,
+    );
+
+    const left = Object.values(valid).filter(([id]) => arm.peek(id) !== undefined);
+    expect(left).toEqual(expect.arrayContaining([valid.group, ...stays]));
+    expect(left).toHaveLength(1 + stays.length);
+    expect(arm.peek(group)).toMatchObject({ properties: { provisioningState: "Succeeded" } });
+    for (const [id] of uses.toReversed()) await arm.delete(id);
+    expect(await refusedBy(arm.delete(group))).toBe("not refused");
+  });
+});
+
 it.each([
   ["as many in a row as it says", { times: 2 }, ["Busy", "Busy", "not refused"]],
   ["the nth alone", { nth: 2 }, ["not refused", "Busy", "not refused"]],
@@ -112,11 +182,34 @@ it.each([
   expect([await put(), await put(), await put()]).toEqual(answers);
 });
 
+it.each<[failed: Kind, user: Kind, operation: string]>([
+  ["apiIp", "balancer", "PutPublicIpAddressOperation"],
+  ["subnet", "nic", "PutSubnetOperation"],
+  ["balancer", "nic", "PutLoadBalancerOperation"],
+  ["nic", "machine", "PutNicOperation"],
+])("has a %s that failed written again before a %s may use it", async (failed, user, operation) => {
+  const [[id, body], [userId, userBody]] = [valid[failed], valid[user]];
+  const { arm } = newArm();
+  arm.faults.add({ method: "PUT", id: `${id}$`, accepted: true });
+  for (const [before, beforeBody] of Object.values(valid)) {
+    if (before === userId) break;
+    await refusedBy(arm.put(before, beforeBody));
+  }
+
+  expect(await refusedBy(arm.put(userId, userBody))).toMatch(
+    new RegExp(`^ReferencedResourceNotProvisioned: .*in Failed state and .* is ${operation}\\.$`),
+  );
+  await arm.put(id, body);
+  expect(await refusedBy(arm.put(userId, userBody))).toBe("not refused");
+});
+
 describe("with durations", () => {
   const timed = async () => {
     const clock = new ManualClock();
     const { arm, machines, args } = newArm({ clock });
     await createResources(arm);
+    await arm.put(identity, { location });
+    await arm.put(hub, { location, addressSpace: { addressPrefixes: ["10.0.0.0/16"] } });
     arm.durations.set({ factor: 0.5 });
     return { arm, clock, machines, args };
   };
@@ -126,6 +219,13 @@ describe("with durations", () => {
     location,
     ipConfigurations: [{ name: "ip", subnet: { id } }],
   });
+  const hub = network("virtualNetworks/hub");
+  const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/pods`;
+  const credential = (digit: number) =>
+    [
+      `${identity}/federatedIdentityCredentials/account-${digit}`,
+      { issuer: "https://issuer", subject: `account-${digit}`, audiences: ["api"] },
+    ] as const;
 
   it("takes the configured share of Azure's time", async () => {
     const { arm, clock } = await timed();
@@ -162,6 +262,30 @@ describe("with durations", () => {
       /^AnotherOperationInProgress/,
     ],
     [
+      "a second credential of an identity",
+      (arm) => arm.put(...credential(1)),
+      (arm) => arm.put(...credential(2)),
+      /^ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity/,
+    ],
+    [
+      "a peering of a network that is being changed",
+      (arm) => arm.put(...subnet(7)),
+      (arm) => arm.put(`${vnet}/virtualNetworkPeerings/hub`, { remoteVirtualNetwork: { id: hub } }),
+      /^AnotherOperationInProgress/,
+    ],
+    ...(["machine", "disk"] as const).map((kind): [string, Change, Change, RegExp] => [
+      `a second change of a ${kind}`,
+      (arm) => arm.put(valid[kind][0], valid[kind][1]),
+      (arm) => arm.put(valid[kind][0], valid[kind][1]),
+      /^Conflict: .*concurrent request/,
+    ]),
+    [
+      "a change of a machine that is being deleted",
+      (arm) => arm.delete(machine),
+      (arm) => arm.put(...valid.machine),
+      /^OperationNotAllowed: .*'cp-1'.*marked for deletion/,
+    ],
+    [
       "a second deletion of a group",
       (arm) => arm.delete(group),
       (arm) => arm.delete(group),
@@ -180,6 +304,56 @@ describe("with durations", () => {
 
     expect(await refusedBy(second(arm))).toMatch(answer);
     await clock.until(done);
+  });
+
+  it.each([
+    ["itself", machine],
+    ["its group", group],
+  ])(
+    "boots no machine whose deletion by %s comes before the end of its creation",
+    async (_, id) => {
+      const clock = new ManualClock();
+      const { arm, machines } = newArm({ clock });
+      await createResources(arm, "nic");
+      // Of a group, in the time that it takes a machine of it to be created.
+      arm.durations.set({ factor: 1, seconds: { [groupType]: { delete: 5 } } });
+      const created = refusedBy(arm.put(...valid.machine));
+      await nextTurn();
+
+      clock.advance(20);
+      let deleted: Promise<unknown> = Promise.resolve();
+      await new Promise<unknown>((accepted) => (deleted = arm.delete(id, { accepted })));
+      await nextTurn();
+      await clock.until(deleted);
+      expect(arm.peek(machine)).toBeUndefined();
+      expect(await clock.until(created)).toMatch(/^OperationPreempted/);
+      expect(machines.calls).toEqual(["remove cp-1"]);
+    },
+  );
+
+  it("has a machine that is being deleted neither changed nor created, and joins a second deletion", async () => {
+    const { arm, clock, machines } = await timed();
+    await clock.until(arm.delete(valid.extension[0]));
+    const deleted = arm.delete(machine);
+    const perform = () => machines.calls.push("restart");
+    const accepted = jest.fn();
+
+    for (const change of [
+      arm.power(machine, "restart", { perform }),
+      arm.power(machine, "deallocate", { perform }),
+      arm.put(...valid.extension),
+    ]) {
+      expect(await refusedBy(change)).toMatch(/^OperationNotAllowed: .*cp-1.*marked for deletion/);
+    }
+    expect(arm.peek(machine)).toMatchObject({ provisioningState: "Deleting" });
+    const again = arm.delete(machine, { accepted });
+    await nextTurn();
+    expect(accepted).toHaveBeenCalled();
+    expect(await clock.until(Promise.all([deleted, again]))).toMatchObject([
+      { status: 200 },
+      { status: 200 },
+    ]);
+    expect(machines.calls.filter((call) => /restart|remove/.test(call))).toEqual(["remove cp-1"]);
   });
 
   it("completes the deletion of a group, which is Deleting, after a restart, and ends its machines", async () => {

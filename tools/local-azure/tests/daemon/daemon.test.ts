@@ -14,9 +14,14 @@ import { testFolder } from "../../../../tests/support/test-folder";
 import { pulumi } from "../../../pulumi/pulumi";
 import { identityOf } from "../../../shared/pids";
 import { Progress } from "../../../shared/progress";
-import { type Address, debugProviders, endpointOf } from "../../daemon/attachment";
+import {
+  type Address,
+  debugProviders,
+  endpointOf,
+  lockFile,
+  recordFile,
+} from "../../daemon/attachment";
 import { endDaemon, ensureDaemon } from "../../daemon/daemon-client";
-import { lockFile, recordFile } from "../../daemon/daemon-record";
 import { type LocalAzure, type LocalAzureOptions, startLocalAzure } from "../../daemon/local-azure";
 import { serveApiProxy } from "../../daemon/api-proxy";
 import { httpsServer } from "../support/simulated/fixture";

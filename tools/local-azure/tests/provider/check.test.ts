@@ -1,13 +1,10 @@
-import { typeOfToken } from "../../arm/types/types";
 import { unknown } from "../../plugins/protocol/values";
 import { check, diff } from "../../provider/check";
 import { createResources, newArm } from "../support/arm/fixture";
+import { subject, type } from "../support/arm/valid-resources";
 
-const type = (name: string) => typeOfToken(`azure-native:${name}`)!;
 const request = (news: object, olds: object = {}) => ({
-  urn: "urn",
-  type: "t",
-  signal: new AbortController().signal,
+  ...subject,
   olds: { ...olds },
   news: { ...news },
 });

@@ -2,8 +2,7 @@ import { wallClock } from "../../arm/durations";
 import { type Fault, Faults } from "../../arm/faults";
 import { account, subscriptionPath } from "../../arm/resources/resource";
 import { BlobStore } from "../../blobs/store";
-import { Unready } from "../../plugins/protocol/failures";
-import { type Properties, unknown } from "../../plugins/protocol/values";
+import { type Properties, unknown, Unready } from "../../plugins/protocol/values";
 import { blobProvider } from "../../provider/blob";
 import { AzureNative, withRetries } from "../../provider/operations";
 import { allowHttp, withBlobs } from "../support/arm/blobs";
@@ -294,6 +293,15 @@ describe("operations", () => {
       ...[408, 429, 500, 502, 503, 504].map((status) => [{ status, code: "Refused" }, 2] as const),
       ...[400, 403, 409, 501].map((status) => [{ status, code: "Refused" }, 1] as const),
       [{ status: 409, code: "AnotherOperationInProgress" }, 2],
+      [
+        {
+          status: 409,
+          code: "ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity",
+        },
+        2,
+      ],
+      // What Compute says instead.
+      [{ status: 409, code: "Conflict" }, 1],
       [{ ...busy, times: 3 }, 4],
       [{ ...busy, times: 4 }, 4],
       // Before Azure had the request, and after it had done it.
@@ -392,22 +400,24 @@ describe("blob", () => {
 });
 
 describe("a refresh", () => {
-  const read = async (
-    kind: keyof typeof valid,
-    token: string,
-    change?: (arm: ReturnType<typeof newArm>["arm"]) => Promise<unknown>,
-  ) => {
+  type Arm = ReturnType<typeof newArm>["arm"];
+  /** A Resource Manager with all up to this kind, and what the stand-in reads of one. */
+  async function made(last?: Kind) {
     const { arm } = newArm();
-    await createResources(arm);
+    await createResources(arm, last);
     const azure = new AzureNative(arm);
-    const [id] = valid[kind];
-    const inputs = { ...inputsOf(kind), azureApiVersion: "x" };
-    const before = await azure.read(type(token), { ...subject, id, state: {}, inputs: {} });
-    await change?.(arm);
     return {
-      inputs,
-      now: await azure.read(type(token), { ...subject, id, state: before!.state, inputs }),
+      ...{ arm, azure },
+      readOf: (kind: Kind, token: string, inputs: Properties = {}, state: Properties = {}) =>
+        azure.read(type(token), { ...subject, id: valid[kind][0], state, inputs }),
     };
+  }
+  const read = async (kind: Kind, token: string, change?: (arm: Arm) => Promise<unknown>) => {
+    const { arm, readOf } = await made();
+    const inputs = { ...inputsOf(kind), azureApiVersion: "x" };
+    const before = await readOf(kind, token);
+    await change?.(arm);
+    return { inputs, now: await readOf(kind, token, inputs, before!.state) };
   };
 
   it.each([
@@ -456,14 +466,11 @@ describe("a refresh", () => {
   ] as const)(
     "empties in the outputs of a %s what is a resource of its own, and keeps what is an input",
     async (kind, token, list) => {
-      const { arm } = newArm();
-      await createResources(arm);
-      const [id] = valid[kind];
-      const azure = new AzureNative(arm);
+      const { arm, readOf } = await made();
       const outputs = async (inputs: Properties) =>
-        (await azure.read(type(token), { ...subject, id, state: {}, inputs }))?.state[list];
+        (await readOf(kind, token, inputs))?.state[list];
 
-      const all = arm.peek(id)![list];
+      const all = arm.peek(valid[kind][0])![list];
       expect(await outputs(inputsOf(kind))).toEqual([]);
       expect(await outputs({ ...inputsOf(kind), [list]: [{ name: "inline" }] })).toEqual(all);
       expect(await outputs({})).toEqual(all);
@@ -471,39 +478,29 @@ describe("a refresh", () => {
   );
 
   it("shows in properties that are inputs who is in a pool, and which gateway has an address", async () => {
-    const { arm } = newArm();
-    const azure = new AzureNative(arm);
-    await createResources(arm, "balancer");
-    const [pool] = valid.balancer;
+    const { arm, readOf } = await made("balancer");
     const inputs = { ...inputsOf("balancer"), azureApiVersion: "x" };
-    const balancer = type("network:LoadBalancer");
-    const before = await azure.read(balancer, { ...subject, id: pool, state: {}, inputs: {} });
+    const before = await readOf("balancer", "network:LoadBalancer");
     await createResources(arm);
 
-    const now = await azure.read(balancer, { ...subject, id: pool, state: before!.state, inputs });
+    const now = await readOf("balancer", "network:LoadBalancer", inputs, before!.state);
 
     expect(now?.inputs["backendAddressPools"]).toEqual([
       expect.objectContaining({ loadBalancerBackendAddresses: [{ name: expect.any(String) }] }),
     ]);
-    const shown = await azure.read(type("network:PublicIPAddress"), {
-      ...subject,
-      id: valid.natIp[0],
-      state: {},
-      inputs: {},
-    });
+    const shown = await readOf("natIp", "network:PublicIPAddress");
     expect(shown?.inputs).toMatchObject({ natGateway: { id: valid.nat[0] } });
   });
 
   it("cannot send the machines that it saw in a pool once one of them has gone, and a balancer without them is taken", async () => {
-    const { arm } = newArm();
-    await createResources(arm);
-    const azure = new AzureNative(arm);
-    const balancer = type("network:LoadBalancer");
+    const { arm, azure, readOf } = await made();
     const [id] = valid.balancer;
     const inputs = inputsOf("balancer");
     const send = (news: Properties) =>
-      azure.update(balancer, { ...subject, id, news, olds: inputs, state: {}, preview: false });
-    const seen = await azure.read(balancer, { ...subject, id, state: {}, inputs });
+      azure.update(type("network:LoadBalancer"), {
+        ...{ ...subject, id, news, olds: inputs, state: {}, preview: false },
+      });
+    const seen = await readOf("balancer", "network:LoadBalancer", inputs);
 
     await expect(send(seen!.inputs)).resolves.toMatchObject({ provisioningState: "Succeeded" });
     await arm.delete(valid.machine[0]);
@@ -516,13 +513,10 @@ describe("a refresh", () => {
   });
 
   it("lays over the inputs all that Azure shows where no outputs are known, and nothing that it hides", async () => {
-    const { arm } = newArm();
-    await createResources(arm);
+    const { readOf } = await made();
     const inputs: Properties = { ...inputsOf("machine"), azureApiVersion: "x" };
 
-    const now = await new AzureNative(arm).read(type("compute:VirtualMachine"), {
-      ...{ ...subject, id: valid.machine[0], state: {}, inputs },
-    });
+    const now = await readOf("machine", "compute:VirtualMachine", inputs);
 
     expect(inputs["osProfile"]).toHaveProperty("customData");
     expect(now?.inputs["osProfile"]).not.toHaveProperty("customData");
@@ -539,15 +533,9 @@ describe("a refresh", () => {
   });
 
   it("reads the inputs of an import by id", async () => {
-    const { arm } = newArm();
-    await createResources(arm);
+    const { readOf } = await made();
 
-    const found = await new AzureNative(arm).read(type("compute:VirtualMachineExtension"), {
-      ...subject,
-      id: valid.extension[0],
-      state: {},
-      inputs: {},
-    });
+    const found = await readOf("extension", "compute:VirtualMachineExtension");
 
     expect(found?.inputs).toMatchObject({
       resourceGroupName: "zoned",

@@ -8,9 +8,13 @@ import * as manifests from "../../../../components/add-ons/manifests/manifests";
 import { testFolder } from "../../../../tests/support/test-folder";
 import { Progress } from "../../../shared/progress";
 import { writeHostSettings } from "../../machines/qemu/host";
-import { assumedSettings } from "../../rehearsal/assumed-settings";
-import { passphraseOf } from "../../rehearsal/passphrase";
-import { somePublicKey, stackSettings, writeConfig } from "../../rehearsal/stack-config";
+import {
+  assumedSettings,
+  passphraseOf,
+  somePublicKey,
+  stackSettings,
+  writeConfig,
+} from "../../rehearsal/settings";
 
 const sources = jest.spyOn(manifests, "obtainable");
 const available = (all: boolean) => sources.mockResolvedValue({ all, message: "" });

@@ -64,7 +64,6 @@ function walkChain(name: string, flow: Flow, from: Place): Outcome[] {
     const statements = from.table.statementsOf(rule, name);
     const next: Flow[] = [];
     for (const each of going) {
-      from.context.path.visited++;
       for (const outcome of walkStatements(statements, 0, each, place, "")) {
         if (outcome.on === "next") next.push(outcome.flow);
         else done.push(outcome);

@@ -1,5 +1,4 @@
-import { ask, brief, nodeOf, oneNode } from "../support/example";
-import { answer, pod, tables, toPod } from "../support/iptables-example";
+import { answer, ask, brief, nodeOf, oneNode, pod, tables, toPod } from "../support/example";
 import { goldenDump } from "../support/kube-proxy/golden-dumps";
 
 describe("what users write", () => {

@@ -1,6 +1,5 @@
-import { ask, brief, nodeOf, oneNode } from "../support/example";
+import { answer, ask, brief, nodeOf, oneNode, pod, toPod } from "../support/example";
 import { nodeDump } from "../../read/read-dumps";
-import { answer, pod, toPod } from "../support/iptables-example";
 import { goldenDumps } from "../support/kube-proxy/golden-dumps";
 
 const nat = (rules: string): string => `*nat
@@ -301,7 +300,7 @@ describe("iptables' rules as nft lists them", () => {
   });
 
   it("are not taken for rules without a target where nft has no words for it", () => {
-    const { verdict, reason } = ask(node, "pod fd00:10:244:1::9 > [fd00:10:96::11]:9153");
+    const { verdict, reason } = ask(node, "pod fd00:10:244:1::9 > [fd00:10:96::12]:80");
 
     expect(verdict).toBe("unknown");
     expect(reason).toContain("KUBE-SEP-");

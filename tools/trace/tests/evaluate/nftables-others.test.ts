@@ -1,9 +1,7 @@
-import { Path } from "../../evaluate/context";
-import { start } from "../../evaluate/flow";
-import { baseChains } from "../../evaluate/rules/nftables";
-import { Kernel, trace } from "../../evaluate/trace";
+import { trace } from "../../evaluate/trace";
 import type { Answer, Packet } from "../../model/packet";
 import { parse } from "../../read/nftables/parse";
+import * as rules from "../../read/nftables/rule";
 import { nothing } from "../support/example";
 import { kubeProxyTable } from "../support/nftables-example";
 
@@ -281,60 +279,30 @@ describe("what the dump does not decide is said", () => {
 const ip = (first: number, at: number): string =>
   `10.${String(first)}.${String(at >> 8)}.${String(at & 255)}`;
 
-/** A table with many Services of many endpoints. */
+/** kube-proxy's table with many more Services of many endpoints. */
 function manyServices(services: number, endpoints: number): string {
   const numbers = Array.from({ length: services }, (_, at) => at);
-  const targets = Array.from(
-    { length: endpoints },
-    (_, at) => `${String(at)} : ${ip(128, at)} . 8080`,
-  ).join(", ");
-  return [
-    "table ip services {",
-    "\tmap service-ips {",
-    "\t\ttype ipv4_addr . inet_proto . inet_service : verdict",
-    `\t\telements = { ${numbers.map((at) => `${ip(96, at)} . tcp . 80 : goto service-${String(at)}/`).join(",\n\t\t\t     ")} }`,
-    "\t}",
-    "\tchain services {",
-    "\t\tip daddr . meta l4proto . th dport vmap @service-ips",
-    "\t}",
-    ...numbers.map(
-      (at) =>
-        `\tchain service-${String(at)}/ {\n\t\tmeta l4proto tcp dnat ip to numgen random mod ${String(endpoints)} map { ${targets} }\n\t}`,
-    ),
-    "\tchain nat-prerouting {",
-    "\t\ttype nat hook prerouting priority dstnat; policy accept;",
-    "\t\tjump services",
-    "\t}",
-    "}",
-    "",
-  ].join("\n");
+  const targets = Array.from({ length: endpoints }, (_, at) => `${at} : ${ip(128, at)} . 8080`);
+  const pick = `numgen random mod ${endpoints} map { ${targets.join(", ")} }`;
+  const elements = numbers.map((at) => `${ip(96, at)} . tcp . 80 : goto service-${at}/, `);
+  const chains = numbers.map(
+    (at) => `\tchain service-${at}/ {\n\t\tmeta l4proto tcp dnat ip to ${pick}\n\t}\n`,
+  );
+  return kubeProxyTable("1.33")
+    .replace("172.30.0.41 . tcp", `${elements.join("")}$&`)
+    .replace("\tchain services {", `${chains.join("")}$&`);
 }
 
-function walk(
-  services: number,
-  endpoints: number,
-): { visited: number; steps: number; shares: number[] } {
+/** How many rules are looked at, how many steps are shown, and the endpoints' shares. */
+function walk(services: number, endpoints: number) {
   const nftables = parse(manyServices(services, endpoints), "nft.txt", 1);
-  const packet: Packet = {
-    from: "outside",
-    source: "203.0.113.9",
-    destination: ip(96, services - 1),
-    port: 80,
-    protocol: "tcp",
-  };
   const dump = { ...nothing, nftables };
-  const path = new Path();
-  const node = { dump, packet, family: 4 as const, podRanges: [], podDevices: [] };
-  const flows = new Kernel(
-    node,
-    path,
-    baseChains(nftables, 4, () => true),
-  ).run(start(packet));
-  return {
-    visited: path.visited,
-    steps: path.steps.length,
-    shares: flows.map(({ probability }) => probability),
-  };
+  const read = jest.spyOn(rules, "statementsOf");
+  const answer = trace(dump, { ...packet, from: "outside", destination: ip(96, services - 1) });
+  const visited = new Set(read.mock.calls.map(([rule]) => rule)).size;
+  read.mockRestore();
+  const shares = answer.endpoints.map(({ probability }) => probability);
+  return { visited, steps: answer.steps.length, shares };
 }
 
 it("looks at no more rules when there are more Services", () => {

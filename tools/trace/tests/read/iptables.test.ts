@@ -173,6 +173,33 @@ num   pkts bytes target     prot opt in     out     source               destina
     expect(ask(node, "pod 10.244.1.9 > 10.96.0.10:80").affinitySeconds).toBe(3600);
   });
 
+  it.each(["--", "  "])("is read of IPv6, with %j for its options", (options) => {
+    const rule = (target: string, protocol: number, from: string, to: string, rest: string) =>
+      `    0     0 ${target}  ${protocol}    ${options}  *      *       ${from}       ${to}       ${rest}\n`;
+    const chain = (name: string, ...rules: string[]) =>
+      `Chain ${name} (1 references)\n pkts bytes target     prot opt in     out     source               destination         \n${rules.join("")}\n`;
+    const [service, pods, pod] = ["fd00:10:96::12", "!fd00:10:244::/56", "fd00:10:244:1::2"];
+    const comment = "/* lab/unnamed cluster IP */ tcp dpt:80";
+    const node = nodeOf(
+      chain("KUBE-SERVICES", rule("KUBE-SVC-A", 6, "::/0", service, comment)) +
+        chain(
+          "KUBE-SVC-A",
+          rule("KUBE-MARK-MASQ", 6, pods, service, comment),
+          rule("KUBE-SEP-A", 0, "::/0", "::/0", `/* lab/unnamed -> [${pod}]:8080 */`),
+        ) +
+        chain(
+          "KUBE-SEP-A",
+          rule("KUBE-MARK-MASQ", 0, pod, "::/0", "/* lab/unnamed */"),
+          rule("DNAT", 6, "::/0", "::/0", `/* lab/unnamed */ tcp to:[${pod}]:8080`),
+        ),
+    );
+    const to = (from: string) => brief(ask(node, `${from} > [${service}]:80`));
+
+    expect(to("pod fd00:10:244:1::9")).toBe(`dnat [${pod}]:8080=1 masquerade=false`);
+    expect(to(`pod ${pod}`)).toBe(`dnat [${pod}]:8080=1 masquerade=true`);
+    expect(to("outside 2001:db8::9")).toBe(`dnat [${pod}]:8080=1 masquerade=true`);
+  });
+
   it("resolves names of ports that IANA knows, and says of others that they are not to be resolved", () => {
     const named = (port: string) => `Chain KUBE-SERVICES (2 references)
 target     prot opt source               destination

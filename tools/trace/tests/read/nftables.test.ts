@@ -4,11 +4,11 @@ import { DumpProblem } from "../../model/dump";
 import type { Ruleset } from "../../model/nftables";
 import { parse } from "../../read/nftables/parse";
 import { readStatements } from "../../read/nftables/rule";
-import type { Answer, Packet } from "../../model/packet";
+import { nodeDump } from "../../read/read-dumps";
 import { trace } from "../../evaluate/trace";
 import type { Statement } from "../../model/statement";
-import { nothing } from "../support/example";
-import { kubeProxyTable, type Version } from "../support/nftables-example";
+import { casesOf } from "../support/kube-proxy/cases";
+import { goldenDump } from "../support/kube-proxy/golden-dumps";
 import { describeUnless } from "../../../../tests/support/unless";
 
 const read = (text: string): Ruleset => parse(text, "nft.txt", 11);
@@ -281,53 +281,27 @@ const whereNftIs = describeUnless(
   available ? undefined : "it takes nft and the right to make a network namespace",
 );
 
-const ways = [["-a"], ["-n"], ["-s"], ["-y"], ["-S"], ["-n", "-a"], ["-j"]] as const;
+const ways = [[], ["-a"], ["-n"], ["-s"], ["-y"], ["-S"], ["-n", "-a"], ["-j"]] as const;
 
-const packets = ["10.9.9.9", "10.180.0.1", "203.0.113.9", "203.0.113.200", null].flatMap((source) =>
-  [
-    "172.30.0.41:80",
-    "172.30.0.41:81",
-    "172.30.0.45:80",
-    "172.30.0.46:80",
-    "1.2.3.4:80",
-    "5.6.7.8:80",
-    "192.168.0.2:30003",
-    "198.51.100.1:443",
-  ].map((to): Packet => ({
-    from: source?.startsWith("203") === true ? "outside" : source === null ? "node" : "pod",
-    source,
-    destination: to.split(":")[0]!,
-    port: Number(to.split(":")[1]),
-    protocol: "tcp",
-  })),
-);
-
+/** What becomes of every packet of the golden cases, and by which chains. */
 function answers(text: string): unknown[] {
-  const nftables = parse(text, "nft.txt", 1);
-  const shown = ({ verdict, endpoints, masquerade, affinitySeconds, steps }: Answer): unknown => ({
-    verdict,
-    endpoints,
-    masquerade,
-    affinitySeconds,
-    steps: steps.map(({ chain }) => chain),
+  const node = nodeDump([
+    { file: "nft", text },
+    { file: "ip", text: goldenDump("nftables", "ip address") },
+  ]);
+  return casesOf("nftables").map(({ packet }) => {
+    const { verdict, endpoints, masquerade, affinitySeconds, steps } = trace(node, packet);
+    return [verdict, endpoints, masquerade, affinitySeconds, steps.map(({ chain }) => chain)];
   });
-  return packets.map((packet) => shown(trace({ ...nothing, nftables }, packet)));
 }
 
 whereNftIs("what nft lists of kube-proxy's table", () => {
-  describe.each<Version>(["1.29", "1.33", "1.34"])("of %s", (version) => {
-    const ruleset = kubeProxyTable(version);
-    let plain: unknown[];
-    beforeAll(() => (plain = answers(listed(ruleset))));
+  const ruleset = goldenDump("nftables", "nft list ruleset");
+  let expected: unknown[];
+  beforeAll(() => (expected = answers(ruleset)));
 
-    it.each(ways.map((way) => [way]))("answers alike with %j and without", (way) => {
-      expect(answers(listed(ruleset, ...way))).toEqual(plain);
-    });
-  });
-
-  it("answers as what was loaded", () => {
-    const ruleset = kubeProxyTable("1.34");
-    expect(answers(listed(ruleset))).toEqual(answers(ruleset));
+  it.each(ways.map((way) => [way]))("with %j is answered as what was loaded", (way) => {
+    expect(answers(listed(ruleset, ...way))).toEqual(expected);
   });
 });
 

@@ -38,8 +38,14 @@ export const federatedIdentityCredential: ResourceType<CredentialBody> = {
   type: "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
   isStateless: true,
   name: /^[A-Za-z0-9][A-Za-z0-9_-]{2,119}$/,
-  // Azure answers a second write of one identity's credentials with 409.
   lock: ({ parent }) => parent,
+  // pulumi-azure-native #4343
+  locked: (identity) =>
+    conflict(
+      "ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity",
+      `Too many Federated Identity Credentials are written concurrently for the managed identity '${identity}'. ` +
+        "Concurrent Federated Identity Credentials writes under the same managed identity are not supported.",
+    ),
 
   accept({ id, body }, view) {
     const { issuer, subject, audiences } = body;

@@ -50,6 +50,13 @@ export const roleAssignment: ResourceType<RoleAssignmentBody> = {
         `The specified role definition with ID '${role(body)}' does not exist.`,
       );
     }
+    const definition = custom(body.roleDefinitionId, view)?.body as RoleDefinitionBody | undefined;
+    if (definition?.assignableScopes?.some((scope) => isWithin(id.parent, scope)) === false) {
+      throw refuse(
+        "RoleAssignmentScopeNotAssignableToRoleDefinition",
+        `The assignment scope '${id.parent}' is not assignable to role definition '${role(body)}'.`,
+      );
+    }
     const duplicate = view.ofType(type).find((other) => {
       const theirs = other.body as RoleAssignmentBody;
       return (

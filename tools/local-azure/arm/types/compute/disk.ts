@@ -25,7 +25,6 @@ export const setType = "Microsoft.Compute/diskEncryptionSets";
 
 const customerKey = "EncryptionAtRestWithCustomerKey";
 const confidential = "ConfidentialVmEncryptedWithCustomerKey";
-const encryptionTypes = [customerKey, "EncryptionAtRestWithPlatformAndCustomerKeys", confidential];
 
 /** A set whose key is taken on trust: there are no vaults here. */
 export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
@@ -38,12 +37,6 @@ export const diskEncryptionSet: ResourceType<DiskEncryptionSetBody> = {
 
   accept({ body, old }) {
     const { encryptionType = old?.body.encryptionType ?? customerKey, identity } = body;
-    if (!encryptionTypes.includes(encryptionType)) {
-      throw invalidParameter(
-        `The value '${encryptionType}' of parameter 'encryptionType' is not one of ${encryptionTypes.join(", ")}.`,
-        "encryptionType",
-      );
-    }
     const hasOwn = identity?.type?.includes("SystemAssigned") === true;
     return {
       body: {
@@ -141,6 +134,13 @@ export const disk: ResourceType<DiskBody> = {
     if (old) checkEncryptionChange(encryption, old, view);
     const source = sourceOf(body.creationData, old === undefined, view);
     const size = body.diskSizeGB ?? old?.body.diskSizeGB ?? source?.diskSizeGB;
+    if (!old && (size ?? 0) < (source?.diskSizeGB ?? 0)) {
+      throw operationNotAllowed(
+        `The specified disk size ${size} GB is smaller than the size of the corresponding source: ${source?.diskSizeGB} GB. ` +
+          "This is not allowed. Please choose equal or greater size or do not specify an explicit size.",
+        "disk.diskSizeGB",
+      );
+    }
     if (body.creationData.createOption === "Empty" && !size) {
       throw invalidParameter(
         "Required parameter 'disk.diskSizeGB' is missing (null).",
@@ -182,11 +182,16 @@ export const disk: ResourceType<DiskBody> = {
     return { body: filled as DiskBody };
   },
 
-  mayDelete({ id, body }) {
-    if (body.managedBy === undefined) return;
-    throw operationNotAllowed(`Disk ${id.split("/").at(-1)} is attached to VM ${body.managedBy}.`);
+  inUse: (id, [user]) => attached(id, user!.owner),
+
+  // No machine's body refers to the disk of its system.
+  mayDelete({ id, body: { managedBy } }) {
+    if (managedBy !== undefined) throw attached(id, managedBy);
   },
 };
+
+const attached = (id: string, machine: string): AzureError =>
+  operationNotAllowed(`Disk ${id.split("/").at(-1)} is attached to VM ${machine}.`);
 
 export const withPlatformKey = { type: "EncryptionAtRestWithPlatformKey" };
 
@@ -213,11 +218,11 @@ function checkEncryptionChange(
 function rightsToDisks({
   creationData,
   encryption,
-}: Pick<DiskBody, "creationData" | "encryption">): Right[] {
+}: Partial<Pick<DiskBody, "creationData" | "encryption">>): Right[] {
   const right = (action: string, scope: string | undefined): Right[] =>
     scope === undefined ? [] : [{ action: `Microsoft.Compute/${action}`, scope }];
   return [
-    ...right("disks/beginGetAccess/action", creationData.sourceResourceId),
+    ...right("disks/beginGetAccess/action", creationData?.sourceResourceId),
     ...rightToSet(encryption?.diskEncryptionSetId),
   ];
 }

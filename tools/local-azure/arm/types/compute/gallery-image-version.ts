@@ -23,8 +23,6 @@ import { isGeneralized } from "./power";
 import { isMachine, machineOf } from "./virtual-machine";
 import type { MachineBody } from "./virtual-machine-validation";
 
-const storageTypes = ["Standard_LRS", "Standard_ZRS", "Premium_LRS"];
-
 /** An image, which never changes; only where there are copies of it does. */
 export const galleryImageVersion: ResourceType<VersionBody> = {
   token: "azure-native:compute:GalleryImageVersion",
@@ -101,12 +99,6 @@ function regionsOf({ location, publishingProfile: { targetRegions } = {} }: Vers
   }
   return wanted.map((region) => {
     const { storageAccountType = "Standard_LRS", regionalReplicaCount = 1 } = region;
-    if (!storageTypes.includes(storageAccountType)) {
-      throw invalidParameter(
-        `The storage account type '${storageAccountType}' is not one of ${storageTypes.join(", ")}.`,
-        "galleryImageVersion.properties.publishingProfile.targetRegions.storageAccountType",
-      );
-    }
     const name = displayName(normalLocation(region.name));
     return { ...region, name, storageAccountType, regionalReplicaCount };
   });

@@ -80,13 +80,14 @@ export type DefinitionBody = {
   features?: readonly { readonly name?: string; readonly value?: string }[];
 };
 
-/** A value that Azure knows, or its own where none is given. */
-const choices = {
-  osType: ["Linux", "Windows"],
-  osState: ["Generalized", "Specialized"],
-  hyperVGeneration: ["V1", "V2"],
-  architecture: ["x64", "Arm64"],
-} as const;
+const fixed = [
+  "osType",
+  "osState",
+  "hyperVGeneration",
+  "architecture",
+  "identifier",
+  "features",
+] as const satisfies readonly (keyof DefinitionBody)[];
 
 /** What a definition says of its images; left out, they are for machines of the standard type, with SCSI. */
 export const featureOf = (
@@ -113,15 +114,6 @@ export const galleryImage: ResourceType<DefinitionBody> = {
 
   accept({ id, body, old }, view) {
     const filled = { hyperVGeneration: "V1", architecture: "x64", ...body };
-    for (const [property, known] of Object.entries(choices)) {
-      const value = filled[property as keyof typeof choices]!;
-      if (!(known as readonly string[]).includes(value)) {
-        throw invalidParameter(
-          `The value '${value}' of parameter 'galleryImage.properties.${property}' is not one of ${known.join(", ")}.`,
-          `galleryImage.properties.${property}`,
-        );
-      }
-    }
     const securityType = featureOf(filled, "SecurityType") ?? "None";
     if (!securityTypes.includes(securityType)) {
       throw invalidParameter(
@@ -135,7 +127,6 @@ export const galleryImage: ResourceType<DefinitionBody> = {
         "galleryImage.properties.features",
       );
     }
-    const fixed = [...Object.keys(choices), "identifier", "features"] as (keyof DefinitionBody)[];
     const changed = fixed.find(
       (property) => old !== undefined && !isDeepStrictEqual(filled[property], old.body[property]),
     );
@@ -195,7 +186,7 @@ function galleryImageOf(id: string, location: string, view: View): MachineImage 
   const parsed = parseId(id);
   const isDefinition = parsed?.type.toLowerCase() === definitionType.toLowerCase();
   const candidates = isDefinition
-    ? view.children(id, versionType).toSorted(byVersion)
+    ? view.children(id, versionType).filter(isLatest).toSorted(byVersion)
     : [view.find(id)].filter((one) => one?.type === versionType);
   const version = candidates.findLast(
     (one) =>
@@ -222,6 +213,9 @@ function galleryImageOf(id: string, location: string, view: View): MachineImage 
     sizeGb: (version.body as VersionBody).storageProfile?.osDiskImage?.sizeInGB,
   };
 }
+
+const isLatest = ({ body }: Resource): boolean =>
+  (body as VersionBody).publishingProfile?.excludeFromLatest !== true;
 
 const byVersion = (a: Resource, b: Resource): number =>
   a.id.localeCompare(b.id, "en", { numeric: true });

@@ -1,4 +1,5 @@
 import type { PowerAction } from "../../../machines/machines";
+import { stateOf } from "../../admission";
 import { operationNotAllowed } from "../../azure-error";
 import { parseId, type Resource } from "../../resources/resource";
 
@@ -26,6 +27,27 @@ export function generalize(machine: Resource): void {
 
 export function checkNotGeneralized(operation: string, machine: Resource): void {
   if (isGeneralized(machine)) throw notAllowed(operation, machine, "generalized");
+}
+
+/** azure-docs #32404, and terraform-provider-azurerm #28218 of one that is deallocated. */
+export function checkPower(action: PowerAction, machine: Resource): void {
+  const power = powerOf(machine);
+  if (action === "powerOff" && power === "deallocated") {
+    throw notAllowed(action, machine, "either deallocated or marked to be deallocated");
+  }
+  if (/^(restart|redeploy)$/.test(action) && power !== "running") {
+    throw operationNotAllowed("The operation requires the VM to be running (or set to run).");
+  }
+}
+
+/** azure-sdk-for-python #2702 and terraform-provider-azurerm #6669 have the refusal. */
+export function checkNotDeleting(operation: string, machine: Resource): void {
+  if (stateOf(machine.body) !== "Deleting") return;
+  throw notAllowed(
+    operation,
+    machine,
+    "marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete)",
+  );
 }
 
 const notAllowed = (operation: string, { id }: Resource, state: string) =>

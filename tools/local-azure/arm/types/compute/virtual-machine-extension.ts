@@ -3,7 +3,6 @@ import { gunzipSync } from "node:zlib";
 
 import { ScriptResult } from "../../../machines/machines";
 import {
-  AzureError,
   badRequest,
   missingParameter,
   OperationFailed,
@@ -13,7 +12,7 @@ import {
 } from "../../azure-error";
 import { ArmId, Body, keyOf, parseId, Resource, View } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { powerOf } from "./power";
+import { checkNotDeleting, powerOf } from "./power";
 import { machineOf } from "./virtual-machine";
 import { MachineBody } from "./virtual-machine-validation";
 
@@ -91,14 +90,11 @@ export const virtualMachineExtension: ResourceType<ExtensionBody> = {
     }
     if (!isScript(resource.body)) return;
     const id = parseId(resource.id)!;
-    const machine = ledger.find(id.parent);
-    if (machine === undefined) throw preempted(id);
+    const machine = ledger.find(id.parent) as Resource<MachineBody>;
     const text = scriptOf(sent, id);
     const result = await script(resource.id, () =>
-      machines.runScript(machineOf(machine as Resource<MachineBody>, ledger), text),
+      machines.runScript(machineOf(machine, ledger), text),
     );
-    const isSameMachine = ledger.find(id.parent)?.body["vmId"] === machine.body["vmId"];
-    if (!isSameMachine) throw preempted(id);
     if (result.exitCode !== 0 && !resource.body.suppressFailures) throw failure(result, resource);
     resource.hidden["message"] = `Enable succeeded: ${outputOf(result)}`;
   },
@@ -127,16 +123,10 @@ function checkRuns({ parent }: ArmId, view: View): void {
         "on the VM and the osProfile.allowExtensionOperations property is true.",
     );
   }
+  checkNotDeleting("update extension", machine);
   if (powerOf(machine) === "running") return;
   throw operationNotAllowed("Cannot modify extensions in the VM when the VM is not running.");
 }
-
-const preempted = (id: ArmId): AzureError =>
-  new OperationFailed(
-    200,
-    "OperationPreempted",
-    `The operation on ${id.id} was ended by the deletion of its virtual machine.`,
-  );
 
 const digest = (value: unknown): string =>
   createHash("sha256").update(JSON.stringify(value)).digest("hex");
@@ -144,16 +134,19 @@ const digest = (value: unknown): string =>
 /** The script that the agent runs. */
 function scriptOf({ settings = {}, protectedSettings = {} }: ExtensionBody, id: ArmId): string {
   const setting = (property: string): string | undefined => {
-    const [open, secret] = [settings[property], protectedSettings[property]] as (
-      string | undefined
-    )[];
+    const [open, secret] = [
+      settings[property] ?? undefined,
+      protectedSettings[property] ?? undefined,
+    ];
     if (open !== undefined && secret !== undefined) {
       throw refuse(
         "VMExtensionHandlerSettingsInvalid",
         `'${property}' of ${id.id} was specified both in public and protected settings; remove one of them.`,
       );
     }
-    return open ?? secret;
+    const value = open ?? secret;
+    if (value === undefined || typeof value === "string") return value;
+    throw refuse("VMExtensionHandlerSettingsInvalid", `'${property}' of ${id.id} is not a string.`);
   };
   const command = setting("commandToExecute");
   const encoded = setting("script");
@@ -172,7 +165,14 @@ function scriptOf({ settings = {}, protectedSettings = {} }: ExtensionBody, id: 
   }
   const bytes = Buffer.from(encoded!, "base64");
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
-  return (isGzip ? gunzipSync(bytes) : bytes).toString("utf8");
+  try {
+    return (isGzip ? gunzipSync(bytes) : bytes).toString("utf8");
+  } catch (error) {
+    throw refuse(
+      "VMExtensionHandlerSettingsInvalid",
+      `'script' of ${id.id} begins as gzip does and is none: ${(error as Error).message}.`,
+    );
+  }
 }
 
 function outputOf({ stdout, stderr }: ScriptResult): string {

@@ -435,6 +435,17 @@ export function checkMachineChange(
     ["linuxConfiguration.ssh.publicKeys", keys(body), keys(old)],
     ["imageReference", image(body), image(old)],
     ["osDisk.name", disk?.name, oldDisk?.name],
+    ["osDisk.createOption", disk?.createOption, oldDisk?.createOption],
+    ...(
+      [
+        ["disablePasswordAuthentication", false],
+        ["provisionVMAgent", true],
+      ] as const
+    ).map(([property, byDefault]): [string, unknown, unknown] => [
+      `linuxConfiguration.${property}`,
+      wanted.linuxConfiguration?.[property],
+      old.osProfile?.linuxConfiguration?.[property] ?? byDefault,
+    ]),
     [
       "osDisk.managedDisk.storageAccountType",
       disk?.managedDisk?.storageAccountType,
@@ -484,6 +495,19 @@ export function checkDataDisks(
   const duplicate = luns.find((lun, position) => luns.indexOf(lun) !== position);
   if (duplicate !== undefined) {
     throw invalidParameter(`A disk at LUN ${duplicate} already exists.`, "dataDisk.lun");
+  }
+  for (const lun of luns) {
+    if (lun === undefined) throw missingParameter("dataDisk.lun");
+    if (lun >= 0 && lun <= 63) continue;
+    throw invalidParameter(
+      `The value '${lun}' of parameter 'dataDisk.lun' is out of range. Value '${lun}' must be between '0' and '63', inclusive.`,
+      "dataDisk.lun",
+    );
+  }
+  const ids = disks.flatMap(({ managedDisk }) => managedDisk?.id ?? []);
+  const twice = ids.find((one, index) => ids.map(keyOf).indexOf(keyOf(one)) < index);
+  if (twice !== undefined) {
+    throw invalidParameter(`Disk '${twice}' is specified twice.`, "dataDisk.managedDisk.id");
   }
   const most = mostDataDisks(findSize(body.hardwareProfile?.vmSize ?? "")!);
   if (disks.filter(({ toBeDetached }) => !toBeDetached).length > most) {

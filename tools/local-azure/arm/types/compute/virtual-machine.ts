@@ -107,6 +107,8 @@ export const virtualMachine: ResourceType<MachineBody> = {
     checkEphemeralDisk(body, old);
     checkNics(body, id, view);
     for (const diskEncryptionSetId of setsOf(body)) encryptionBy({ diskEncryptionSetId }, view);
+    const set = old === undefined ? body.availabilitySet?.id : undefined;
+    if (set !== undefined && !view.exists(set)) throw missingResource(set);
     if (old) checkMachineChange(body, old);
     if (old && powerOf(old) !== "deallocated") checkHardware(body, old.body, id);
     for (const nic of nicsOf(body)) {

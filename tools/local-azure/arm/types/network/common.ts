@@ -3,7 +3,7 @@ import { Address4 } from "ip-address";
 
 import { Body, keyOf, Ledger, pick, Reference, Resource, View } from "../../resources/resource";
 import { ResourceType, schemaOf } from "../resource-type";
-import { refuse } from "../../azure-error";
+import { invalidReference, refuse } from "../../azure-error";
 
 export type Ref = { id?: string };
 
@@ -23,11 +23,33 @@ export function withIds<P extends SubResource>(
   list: string,
   elements: readonly P[] | undefined,
 ) {
+  checkNames(id, list, elements);
   return (elements ?? []).map((element) => ({
     ...element,
     id: `${id}/${list}/${element.name}`,
     provisioningState: "Succeeded",
   }));
+}
+
+/** Throws unless each element of a list has a name, and no other has it. */
+export function checkNames(
+  id: string,
+  list: string,
+  elements: readonly { readonly name?: string }[] = [],
+): void {
+  const names = elements.map(({ name }) => name?.toLowerCase());
+  const at = names.findIndex((name, index) => name === undefined || names.indexOf(name) < index);
+  if (at < 0) return;
+  throw refuse(
+    "InvalidRequestFormat",
+    `Cannot parse the request: ${list} of ${id} ${names[at] === undefined ? "names one not at all" : `names ${names[at]} twice`}.`,
+  );
+}
+
+/** Throws unless all that is named is there. */
+export function checkThere(from: string, refs: readonly (Ref | undefined)[], view: View): void {
+  const missing = refs.find((ref) => ref?.id !== undefined && !view.exists(ref.id));
+  if (missing?.id !== undefined) throw invalidReference(missing.id, from);
 }
 
 /** References of a resource itself, to what is named. */

@@ -1,7 +1,15 @@
 import { invalidReference, refuse } from "../../azure-error";
-import { Body, keyOf, Ledger, parseId, View, withoutUndefined } from "../../resources/resource";
+import {
+  Body,
+  keyOf,
+  Ledger,
+  parseId,
+  Resource,
+  View,
+  withoutUndefined,
+} from "../../resources/resource";
 import { ResourceType } from "../resource-type";
-import { guidOf, networkName, Ref, SubResource, withIds } from "./common";
+import { checkThere, guidOf, networkName, Ref, SubResource, withIds } from "./common";
 import {
   checkRules,
   completeFrontend,
@@ -11,9 +19,16 @@ import {
   Probe,
 } from "./load-balancer-validation";
 
+interface Member {
+  name?: string;
+  ipAddress?: string;
+  virtualNetwork?: Ref;
+  subnet?: Ref;
+}
+
 type Pool = SubResource & {
   virtualNetwork?: Ref;
-  loadBalancerBackendAddresses?: { name?: string; ipAddress?: string; virtualNetwork?: Ref }[];
+  loadBalancerBackendAddresses?: Member[];
 };
 
 type LoadBalancerBody = {
@@ -92,8 +107,9 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
       const before = old?.body.frontendIPConfigurations?.find(({ name }) => name === frontend.name);
       return completeFrontend(frontend, before, balancer, view);
     });
-    for (const list of lists) checkNames(body[list] ?? [], list, id.id);
     checkSubResourceReferences(body, id.id);
+    for (const pool of body.backendAddressPools ?? [])
+      checkMembers(pool, subResourceId(id.id, "backendAddressPools", pool.name), view);
     const pools = (body.backendAddressPools ?? []).map((pool) => ownSubResource(pool, id.id, view));
     checkRules(body);
     return {
@@ -160,14 +176,25 @@ export const loadBalancer: ResourceType<LoadBalancerBody> = {
     };
   },
 
+  commit: ({ body }, ledger, _now, old) => old && emptyPools(old, ledger, body.backendAddressPools),
+
   // Azure deletes a load balancer that has machines in its pools, and removes them from the pools.
-  deleted({ id, body }, ledger) {
-    for (const { name } of body.backendAddressPools ?? []) {
-      const pool = subResourceId(id, "backendAddressPools", name);
-      for (const { owner } of [...ledger.referrers(pool)]) removeFromPool(owner, pool, ledger);
-    }
-  },
+  deleted: (resource, ledger) => emptyPools(resource, ledger),
 };
+
+/** No network interface names a pool that is gone. */
+function emptyPools(
+  { id, body }: Resource<LoadBalancerBody>,
+  ledger: Ledger,
+  kept: readonly Pool[] = [],
+): void {
+  const names = kept.map(({ name }) => name.toLowerCase());
+  for (const { name } of body.backendAddressPools ?? []) {
+    if (names.includes(name.toLowerCase())) continue;
+    const pool = subResourceId(id, "backendAddressPools", name);
+    for (const { owner } of [...ledger.referrers(pool)]) removeFromPool(owner, pool, ledger);
+  }
+}
 
 /** By their ids, whichever was written last: a list in another order would be a change of the balancer. */
 const configurationsIn = (pool: string, view: View): string[] =>
@@ -223,15 +250,26 @@ function removeFromPool(networkInterface: string, pool: string, ledger: Ledger):
   ledger.put(nic);
 }
 
-function checkNames(subResources: readonly SubResource[], list: string, id: string): void {
-  const names = subResources.map(({ name }) => name?.toLowerCase());
-  const duplicate = names.find((name, position) => names.indexOf(name) !== position);
-  if (duplicate === undefined) return;
-  throw refuse(
-    "InvalidRequestFormat",
-    `Cannot parse the request: ${list} of ${id} names ${duplicate} twice.`,
+/** Throws unless members that are named by their addresses are told apart, each in a network that is there. */
+function checkMembers(pool: Pool, id: string, view: View): void {
+  const addresses = (pool.loadBalancerBackendAddresses ?? []).filter(
+    ({ ipAddress }) => ipAddress !== undefined,
   );
+  checkThere(id, [pool.virtualNetwork, ...addresses.map(networkOf)], view);
+  const homeless = addresses.find((one) => (networkOf(one) ?? pool.virtualNetwork) === undefined);
+  if (homeless !== undefined) {
+    throw refuse(
+      "InvalidRequestFormat",
+      `Cannot parse the request: address ${homeless.ipAddress} of ${id} names neither a virtual network nor a subnet.`,
+    );
+  }
+  const all = addresses.map(({ ipAddress }) => ipAddress);
+  const twice = all.find((address, index) => all.indexOf(address) < index);
+  if (twice === undefined) return;
+  throw refuse("InvalidRequestFormat", `Cannot parse the request: ${id} has ${twice} twice.`);
 }
+
+const networkOf = ({ virtualNetwork, subnet }: Member): Ref | undefined => subnet ?? virtualNetwork;
 
 /** Sub-resources refer to each other by full id within one body. */
 function checkSubResourceReferences(body: LoadBalancerBody, id: string): void {

@@ -61,6 +61,12 @@ export const networkInterface: ResourceType<NetworkInterfaceBody> = {
         `Network interface ${id.id} must have at least one IP configuration.`,
       );
     }
+    if (wanted.filter(({ primary }) => primary).length > 1) {
+      throw refuse(
+        "InvalidRequestFormat",
+        `Cannot parse the request: network interface ${id.id} has more than one primary IP configuration.`,
+      );
+    }
     const configurations = wanted.map((one, position) => {
       const from = subResourceId(id.id, one.name);
       if (one.subnet?.id === undefined) {

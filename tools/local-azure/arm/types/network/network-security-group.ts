@@ -1,9 +1,17 @@
 import { Address4, Address6 } from "ip-address";
 
 import { refuse, subResourceNotFound } from "../../azure-error";
-import { Body, keyOf, withoutUndefined } from "../../resources/resource";
+import { Body, keyOf, View, withoutUndefined } from "../../resources/resource";
 import { ResourceType, Right } from "../resource-type";
-import { ChildList, guidOf, networkName, Ref, referrersOfType } from "./common";
+import {
+  checkNames,
+  checkThere,
+  ChildList,
+  guidOf,
+  networkName,
+  Ref,
+  referrersOfType,
+} from "./common";
 
 export type RuleBody = {
   access: string;
@@ -22,12 +30,14 @@ export type RuleBody = {
   destinationPortRanges?: string[];
 };
 
+const groupsOf = (body: RuleBody): Ref[] => [
+  ...(body.sourceApplicationSecurityGroups ?? []),
+  ...(body.destinationApplicationSecurityGroups ?? []),
+];
+
 /** Azure has an operation by which a rule joins such a group, and asks for the right to it as to all that a body names. */
 const rightsToGroups = (body: RuleBody): Right[] =>
-  [
-    ...(body.sourceApplicationSecurityGroups ?? []),
-    ...(body.destinationApplicationSecurityGroups ?? []),
-  ]
+  groupsOf(body)
     .flatMap(({ id }) => id ?? [])
     .map((scope) => ({
       action: "Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action",
@@ -43,7 +53,7 @@ export const securityRule: ResourceType<RuleBody> = {
   linkedRights: rightsToGroups,
 
   accept({ id, body }, view) {
-    checkRule(body, id.id);
+    checkRule(body, id.id, view);
     const siblings = view
       .children(id.parent, securityRule.type)
       .filter((sibling) => keyOf(sibling.id) !== id.key)
@@ -77,25 +87,18 @@ function checkPrioritiesUnique(rules: readonly (RuleBody & { name: string })[]):
   }
 }
 
-function checkRule(rule: RuleBody, id: string): void {
-  const { priority, access, direction, protocol } = rule;
+function checkRule(rule: RuleBody, id: string, view: View): void {
+  checkThere(id, groupsOf(rule), view);
+  const { priority } = rule;
   if (!Number.isInteger(priority) || priority < 100 || priority > 4096) {
     throw refuse(
       "SecurityRuleInvalidPriority",
       `Security rule has invalid Priority. Value provided: ${priority} Allowed range 100-4096.`,
     );
   }
-  const enumerations: [string, string, readonly string[]][] = [
-    ["access", access, ["Allow", "Deny"]],
-    ["direction", direction, ["Inbound", "Outbound"]],
-    ["protocol", protocol, ["Tcp", "Udp", "Icmp", "Esp", "Ah", "*"]],
-  ];
-  for (const [property, value, allowed] of enumerations) {
-    if (allowed.some((one) => one.toLowerCase() === String(value).toLowerCase())) continue;
-    throw refuse(
-      "InvalidRequestFormat",
-      `Cannot parse the request: ${property} of ${id} is ${JSON.stringify(value)}; allowed values are ${allowed.join(", ")}.`,
-    );
+  for (const property of ["access", "direction", "protocol"] as const) {
+    if (rule[property] !== undefined) continue;
+    throw refuse("InvalidRequestFormat", `Cannot parse the request: ${id} has no ${property}.`);
   }
   checkSide(
     "source",
@@ -111,6 +114,12 @@ function checkRule(rule: RuleBody, id: string): void {
     rule.destinationApplicationSecurityGroups,
     id,
   );
+  if ([rule.sourcePortRanges, rule.destinationPortRanges].some((ranges) => ranges?.includes("*"))) {
+    throw refuse(
+      "SecurityRuleParameterContainsInvalidPortRanges",
+      `Security rule ${id} has '*' in a list of port ranges.`,
+    );
+  }
   for (const range of [
     ...list("sourcePortRange", rule.sourcePortRange, rule.sourcePortRanges, id),
     ...list("destinationPortRange", rule.destinationPortRange, rule.destinationPortRanges, id),
@@ -132,17 +141,47 @@ function checkSide(
   id: string,
 ): void {
   if (groups !== undefined && groups.length > 0) return;
-  for (const prefix of list(`${side}AddressPrefix`, one, many, id)) {
+  const parameter = `${side}AddressPrefix`;
+  const prefixes = list(parameter, one, many, id);
+  for (const prefix of prefixes) {
     const isTag = prefix === "*" || /^[A-Za-z][A-Za-z0-9.]*$/.test(prefix);
-    if (isTag || Address4.isValid(prefix) || Address6.isValid(prefix)) continue;
+    if (isTag && many?.includes(prefix)) {
+      throw refuse(
+        "SecurityRuleParameterContainsUnsupportedValue",
+        `Security rule parameter ${parameter} for rule with Id ${id} cannot specify existing VIRTUALNETWORK, INTERNET, AZURELOADBALANCER, '*' ` +
+          `or system tags. Unsupported value used: ${prefix}.`,
+      );
+    }
+    if (isTag || addressesOf(prefix) !== undefined) continue;
     throw refuse(
       "SecurityRuleInvalidAddressPrefix",
       `Security rule has invalid Address prefix. Value provided: ${prefix}`,
     );
   }
+  for (const [index, prefix] of prefixes.entries()) {
+    const other = prefixes.slice(0, index).find((before) => areOverlapping(before, prefix));
+    if (other === undefined) continue;
+    throw refuse(
+      "OverlappingSubnetsNotPermittedInSecurityRule",
+      `Security rule parameter ${parameter} for rule with Id ${id} contains overlapping subnets [${other}, ${prefix}], which is not permitted.`,
+    );
+  }
 }
 
-/** Values of the singular and the plural property; at least one is required. */
+/** Undefined for what is none, also for a range with host bits. */
+function addressesOf(prefix: string): Address4 | Address6 | undefined {
+  const kind = [Address4, Address6].find((one) => one.isValid(prefix));
+  const range = kind && new kind(prefix);
+  return range?.bigInt() === range?.startAddress().bigInt() ? range : undefined;
+}
+
+function areOverlapping(one: string, other: string): boolean {
+  const [a, b] = [addressesOf(one), addressesOf(other)];
+  if (a instanceof Address4) return b instanceof Address4 && (a.isInSubnet(b) || b.isInSubnet(a));
+  return a instanceof Address6 && b instanceof Address6 && (a.isInSubnet(b) || b.isInSubnet(a));
+}
+
+/** Values of the singular or the plural property; one of them is required. */
 function list(
   property: string,
   one: string | undefined,
@@ -155,6 +194,12 @@ function list(
       "SecurityRuleParameterNotSpecified",
       `Required security rule parameters are missing for security rule with Id: ${id}. ` +
         `Security rule must specify either ${property} or its plural.`,
+    );
+  }
+  if (all.length > (many ?? []).length && many?.length) {
+    throw refuse(
+      "InvalidRequestFormat",
+      `Cannot parse the request: ${id} has both ${property} and its plural.`,
     );
   }
   return all;
@@ -184,9 +229,10 @@ export const networkSecurityGroup: ResourceType<NetworkSecurityGroupBody> = {
   lock: ({ id }) => id,
   linkedRights: ({ securityRules = [] }) => securityRules.flatMap(rightsToGroups),
 
-  accept({ id, body, old }) {
+  accept({ id, body, old }, view) {
     const securityRules = body.securityRules ?? [];
-    securityRules.forEach((rule) => checkRule(rule, rules.idOf(id.id, rule.name)));
+    checkNames(id.id, "securityRules", securityRules);
+    securityRules.forEach((rule) => checkRule(rule, rules.idOf(id.id, rule.name), view));
     checkPrioritiesUnique(securityRules);
     return {
       body: {

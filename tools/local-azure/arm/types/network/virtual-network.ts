@@ -1,7 +1,16 @@
-import { refuse, subResourceNotFound } from "../../azure-error";
-import { Body, keyOf, parseId, View, withoutUndefined } from "../../resources/resource";
+import { AzureError, refuse, subResourceNotFound } from "../../azure-error";
+import {
+  Body,
+  isWithin,
+  keyOf,
+  parseId,
+  Reference,
+  View,
+  withoutUndefined,
+} from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 import {
+  checkNames,
   checkStatic,
   ChildList,
   firstFree,
@@ -33,10 +42,10 @@ export const subnet: ResourceType<SubnetBody> = {
   lock: ({ parent }) => parent,
   notFound: subResourceNotFound,
 
-  references: ({ networkSecurityGroup, routeTable, natGateway }, id) =>
-    referencesTo(id, [networkSecurityGroup, routeTable, natGateway]),
+  references: referencesOf,
 
   accept({ id, body, old }, view) {
+    checkNat(body, id.parent, view);
     const ranges = subnetRanges(body, id.id);
     const network = view.find(id.parent);
     const virtualNetworkName = id.names[0]!;
@@ -58,8 +67,25 @@ export const subnet: ResourceType<SubnetBody> = {
 
   shown: ({ id }, view) => withoutUndefined({ ipConfigurations: usersOf(id, view) }),
 
-  mayDelete: ({ id }, view) => checkSubnetUnused(id, view),
+  inUse: subnetInUse,
 };
+
+function referencesOf(
+  { networkSecurityGroup, routeTable, natGateway }: SubnetBody,
+  id: string,
+): Reference[] {
+  return referencesTo(id, [networkSecurityGroup, routeTable, natGateway]);
+}
+
+/** A NAT gateway is of subnets of one network (microsoft/azure_arc #3288). */
+function checkNat({ natGateway }: SubnetBody, network: string, view: View): void {
+  const other = view.referrers(natGateway?.id ?? "").find(({ owner }) => !isWithin(owner, network));
+  if (other === undefined) return;
+  throw refuse(
+    "NatGatewayCannotBeUsedBySubnetsBelongingToDifferentVirtualNetworks",
+    `NAT Gateway cannot be configured on multiple virtual networks. NAT Gateway ${natGateway!.id} is already used by ${other.owner}.`,
+  );
+}
 
 /** Adds defaults. */
 const completeSubnet = (body: SubnetBody): SubnetBody & Body => ({
@@ -80,12 +106,52 @@ export function subnetRanges({ addressPrefix, addressPrefixes }: SubnetBody, id:
   return prefixes.map((prefix) => parseRange(prefix, id));
 }
 
+/** Of a /29. */
+const leastAddresses = 8n;
+
+/**
+ * Loopback, link-local, multicast and broadcast addresses, and Azure's own service.
+ *
+ * @see https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
+ */
+const reservedRanges = [
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "168.63.129.16/32",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+].map((prefix) => parseRange(prefix, "Azure"));
+
+function checkSpace(space: readonly Range[], network: string): void {
+  for (const [index, range] of space.entries()) {
+    const reserved = reservedRanges.find((one) => overlap(one, range));
+    if (reserved !== undefined) {
+      throw refuse(
+        "NetcfgInvalidIPAddressPrefix",
+        `IP address prefix ${range.prefix} of virtual network '${network}' overlaps with the reserved range ${reserved.prefix}.`,
+      );
+    }
+    const other = space.slice(0, index).find((before) => overlap(before, range));
+    if (other === undefined) continue;
+    throw refuse(
+      "NetcfgInvalidVirtualNetworkSite",
+      `Address prefixes ${other.prefix} and ${range.prefix} of virtual network '${network}' overlap.`,
+    );
+  }
+}
+
 function checkFits(
   name: string,
   ranges: readonly Range[],
   space: readonly Range[],
   network: string,
 ): void {
+  if (ranges.some(({ first, last }) => last - first + 1n < leastAddresses)) {
+    throw refuse(
+      "NetcfgInvalidSubnet",
+      `Subnet '${name}' is not valid in virtual network '${network}'.`,
+    );
+  }
   if (ranges.every((range) => space.some((outer) => within(range, outer)))) return;
   throw refuse(
     "NetcfgSubnetRangeOutsideVnet",
@@ -111,14 +177,17 @@ function usersOf(id: string, view: View): Ref[] | undefined {
   return users.length === 0 ? undefined : users.map(({ from }) => ({ id: from }));
 }
 
-function checkSubnetUnused(id: string, view: View): void {
-  const users = usersOf(id, view);
-  if (users === undefined) return;
-  throw refuse(
+function subnetInUse(id: string, users: readonly Reference[]): AzureError {
+  return refuse(
     "InUseSubnetCannotBeDeleted",
-    `Subnet ${id.split("/").at(-1)} is in use by ${users.map((user) => user.id).join(", ")} and cannot be deleted. ` +
+    `Subnet ${id.split("/").at(-1)} is in use by ${users.map(({ from }) => from).join(", ")} and cannot be deleted. ` +
       "In order to delete the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet.",
   );
+}
+
+function checkSubnetUnused(id: string, view: View): void {
+  const users = view.referrers(id);
+  if (users.length > 0) throw subnetInUse(id, users);
 }
 
 /** Address range and default outbound access can change only while the subnet is unused. */
@@ -286,13 +355,19 @@ export const virtualNetwork: ResourceType<VirtualNetworkBody> = {
   name: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}[A-Za-z0-9_]$/,
   lock: ({ id }) => id,
 
+  references: ({ subnets: children = [] }, id) =>
+    children.flatMap((child) => referencesOf(child, subnets.idOf(id, child.name))),
+
   accept({ id, body, old }, view) {
     const space = body.addressSpace.addressPrefixes.map((prefix) => parseRange(prefix, id.id));
+    checkSpace(space, id.name);
     const wanted = body.subnets ?? [];
+    checkNames(id.id, "subnets", wanted);
     const taken: Range[] = [];
     for (const child of wanted) {
       const childId = subnets.idOf(id.id, child.name);
       const ranges = subnetRanges(child, childId);
+      checkNat(child, id.id, view);
       checkFits(child.name, ranges, space, id.name);
       checkApart(child.name, ranges, taken, id.name);
       taken.push(...ranges);

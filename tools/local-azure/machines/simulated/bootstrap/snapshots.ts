@@ -173,7 +173,6 @@ export async function loginByKey(
 const settingsFile = "/opt/zoned/etcd-snapshot.env";
 const folder = "/var/lib/zoned/snapshots";
 const named = /^\d{8}T\d{6}Z-\d+\.db$/;
-const keep = 5;
 
 /** What cloud-init/etcd-snapshot.sh does with the settings beside it. */
 export class Snapshots {
@@ -253,10 +252,12 @@ export class Snapshots {
         etcd,
         machine: vm.name,
       });
-      fs.rmSync(file);
     }
     const files = fs.readdirSync(path.dirname(file)).sort();
-    files.slice(0, -keep).forEach((old) => fs.rmSync(path.join(path.dirname(file), old)));
+    const keep = this.settings["CONTAINER"] ? 0 : 5;
+    files
+      .slice(0, Math.max(files.length - keep, 0))
+      .forEach((old) => fs.rmSync(path.join(path.dirname(file), old)));
     return { name, bytes: `${bytes}`, revision: `${revision}`, etcd };
   }
 

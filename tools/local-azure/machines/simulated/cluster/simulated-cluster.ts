@@ -365,6 +365,7 @@ export class SimulatedCluster {
         vmOf,
         kubeletOf,
         manifestOf: (component, vm) => this.controlPlane.manifestOf(component, vm),
+        kwokSince: () => this.controlPlane.kwokSince,
         restartKwok: () => this.controlPlane.restartKwok(),
       }),
     );

@@ -168,7 +168,11 @@ export class ControlPlane {
     });
   }
 
-  /** One that starts asks for the lease of every Node. */
+  /** When KWOK was started the last time, in milliseconds. */
+  get kwokSince(): number {
+    return this.supervisor.status().find(({ name }) => name === "kwok")?.since ?? 0;
+  }
+
   async restartKwok(): Promise<void> {
     await this.supervisor.stop("kwok");
     this.startKwok();

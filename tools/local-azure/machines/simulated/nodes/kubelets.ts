@@ -12,9 +12,9 @@ import {
   cniAnnotation,
   fakeNode,
   heardAnnotation,
-  lacksLease,
   nodeWasMissed,
   shownAnnotation,
+  wasLost,
   wasMissed,
 } from "./kwok";
 import { isUnhealthy, type Member } from "../cluster/members";
@@ -39,6 +39,8 @@ interface Kubelets {
   readonly kubeletOf: (name: string) => Api | undefined;
   /** A component's manifest as it lies on this machine's disk. */
   readonly manifestOf: (component: Component, vm: VirtualMachine) => string;
+  /** When KWOK was started the last time, in milliseconds. */
+  readonly kwokSince: () => number;
   readonly restartKwok: () => Promise<void>;
 }
 
@@ -47,8 +49,8 @@ const namespace = "kube-system";
 const podsOf = (namespace: string): string => `/api/v1/namespaces/${namespace}/pods`;
 export const podPath = ({ metadata }: Body): string =>
   `${podsOf(metadata.namespace)}/${metadata.name}`;
-const leasePath = (name: string): string =>
-  `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${name}`;
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+const leasePath = (name: string): string => `${leasesPath}/${name}`;
 
 /** As long as a lease can be: KWOK leaves a Node alone whose lease another holder has. */
 const forEver = 2 ** 31 - 1;
@@ -81,11 +83,12 @@ interface Look {
  */
 export async function reconcileKubelets(kubelets: Kubelets): Promise<Look> {
   const { api, members, vmOf } = kubelets;
-  const [nodes = [], pods = []] = await Promise.all(
-    ["/api/v1/nodes", "/api/v1/pods"].map((path) =>
+  const [nodes = [], pods = [], leases = []] = await Promise.all(
+    ["/api/v1/nodes", "/api/v1/pods", leasesPath].map((path) =>
       api.get(path).then(({ items }) => items as Body[]),
     ),
   );
+  const held = new Set(leases.map(({ metadata }) => metadata.name));
   let due = false;
   for (const node of nodes) {
     const { name } = node.metadata;
@@ -96,7 +99,7 @@ export async function reconcileKubelets(kubelets: Kubelets): Promise<Look> {
       due = (await stopHeartbeat(node, api)) || due;
       continue;
     }
-    due = (await resumeHeartbeat(node, kubelets)) || due;
+    due = (await resumeHeartbeat(node, held.has(name), kubelets)) || due;
     const own = pods.filter(({ spec }) => spec.nodeName === name);
     for (const component of member ? components : []) {
       due = (await showStaticPod(kubelets, { component, own, node, member: member!, vm })) || due;
@@ -193,26 +196,24 @@ async function stopHeartbeat(node: Body, api: Api): Promise<boolean> {
 }
 
 /**
- * Gives a silent Node back to KWOK, and waits for it to be Ready where it can be. A KWOK that makes it
- * no lease has lost it for good, and is started anew.
+ * Gives a silent Node back to KWOK, and waits for it to be Ready where it can be, and for its lease. A
+ * KWOK that makes it no lease has lost it for good, and is started anew.
  */
-async function resumeHeartbeat(node: Body, { api, restartKwok }: Kubelets): Promise<boolean> {
+async function resumeHeartbeat(
+  node: Body,
+  isHeld: boolean,
+  { api, kwokSince, restartKwok }: Kubelets,
+): Promise<boolean> {
   const { name, annotations = {} } = node.metadata;
   const now = new Date();
-  const giveToKwok = () => {
-    const marks = { ...fakeNode, [noHeartbeat]: null, [heardAnnotation]: now.toISOString() };
-    return api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
-  };
   if (!(fake in annotations) || noHeartbeat in annotations) {
     await api.delete(leasePath(name)).catch(unlessStatus(404));
-    await giveToKwok();
+    const marks = { ...fakeNode, [noHeartbeat]: null, [heardAnnotation]: now.toISOString() };
+    await api.patch(nodePath(name), { metadata: { annotations: marks } }, mergePatch);
     return true;
   }
   const isDue = cniAnnotation in annotations && !isReady(node);
   if (isDue && nodeWasMissed(node, now)) await showAgain(nodePath(name), api);
-  if (isDue && lacksLease(node, await api.find(leasePath(name)), now)) {
-    await restartKwok();
-    await giveToKwok();
-  }
-  return isDue;
+  if (!isHeld && wasLost(node, kwokSince(), now)) await restartKwok();
+  return isDue || !isHeld;
 }

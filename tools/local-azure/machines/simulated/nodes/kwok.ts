@@ -227,19 +227,17 @@ export const nodeWasMissed = ({ metadata }: Body, now: Date): boolean =>
 const leaseAfterMs = 15_000;
 
 /**
- * Whether KWOK makes a Node no lease. Its queue (v0.8.0) holds a name twice where a Node was deleted
- * and made again while its lease was being renewed; it then never comes past the older of the two.
+ * Whether KWOK makes a Node that has no lease none any more. Its queue (v0.8.0) holds a name twice where
+ * a Node was deleted and made again while its lease was being renewed; it then never comes past the
+ * older of the two. One that starts asks for the lease of every Node.
  */
-export const lacksLease = ({ metadata }: Body, lease: Body | undefined, now: Date): boolean =>
-  lease === undefined &&
-  isLongAgo(
-    metadata.annotations?.[heardAnnotation] ?? metadata.creationTimestamp,
-    now,
-    leaseAfterMs,
+export const wasLost = ({ metadata }: Body, kwokSince: number, now: Date): boolean =>
+  [metadata.annotations?.[heardAnnotation] ?? metadata.creationTimestamp, kwokSince].every(
+    (since) => isLongAgo(since, now, leaseAfterMs),
   );
 
-const isLongAgo = (since: string, now: Date, ms = missedAfterMs): boolean =>
-  now.getTime() - Date.parse(since) > ms;
+const isLongAgo = (since: string | number, now: Date, ms = missedAfterMs): boolean =>
+  now.getTime() - new Date(since).getTime() > ms;
 
 /**
  * How KWOK simulates the kubelets: nodes stay NotReady until their CNI is there, pods run, Jobs end.

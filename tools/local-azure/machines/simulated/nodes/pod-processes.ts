@@ -1,17 +1,17 @@
 import { mkdirSync, rmSync } from "node:fs";
+import { get } from "node:https";
 import { join } from "node:path";
 
 import { writeWhole } from "../../../../shared/files";
 import { metadataProxy } from "../../../arm/rest/metadata-proxy";
 import type { ServicePorts, VirtualMachine } from "../../machines";
 import type { OwnPrograms } from "../../own-programs";
-import { Supervisor } from "../../supervisor";
+import { type ProcessStatus, Supervisor } from "../../supervisor";
 import { type Api, type ApiServer, type Body, strategicPatch, unlessStatus } from "../api";
 import { freePort } from "../control-plane/static-pods";
 import { asPod, serviceAccount } from "./cloud-provider";
 import { podPath } from "./kubelets";
-import { imageName, isOfDaemonSet } from "./mirror-pods";
-import { type ContainerProcess, passesReadinessProbe, statusOfProcesses } from "./process-status";
+import { imageName, isOfDaemonSet, readyConditions } from "./mirror-pods";
 
 /** As a kubelet asks for it, and renewed no sooner than a kubelet does. */
 const tokenSeconds = 3607;
@@ -377,3 +377,76 @@ const kubeconfigText = ({ host, port, serverName, ca }: ApiServer, tokenFile: st
     contexts: [{ name: "pod", context: { cluster: "pod", user: "pod" } }],
     "current-context": "pod",
   });
+
+/** What ended by a signal has no exit code; of a kill, container runtimes say this one. */
+const killed = 137;
+
+interface ContainerProcess extends ProcessStatus {
+  readonly isReady: boolean;
+}
+
+/**
+ * What a kubelet reports of a running pod of which containers are processes of this host; nothing
+ * where it has said so before.
+ *
+ * @param processes by the name of the container; the others count as running
+ */
+function statusOfProcesses(
+  { status }: Body,
+  processes: ReadonlyMap<string, ContainerProcess>,
+): Body | undefined {
+  const said = status.containerStatuses as Body[];
+  const containerStatuses = said.map((one): Body => {
+    const process = processes.get(one.name);
+    return process ? { ...one, ...statusOf(process) } : { ...one, ready: true };
+  });
+  const facts = ({ ready, restartCount, state }: Body): string =>
+    `${ready} ${restartCount} ${Boolean(state.running)}`;
+  if (containerStatuses.every((one, index) => facts(one) === facts(said[index]!))) return undefined;
+  const unready = containerStatuses.filter(({ ready }) => !ready).map(({ name }) => name as string);
+  return { conditions: readyConditions(unready), containerStatuses };
+}
+
+function statusOf({ pid, since, restarts, lastExit, isReady }: ContainerProcess): Body {
+  const runs = pid !== undefined;
+  const [, exitCode = killed] = /^exit code (\d+)$/.exec(lastExit ?? "") ?? [];
+  return {
+    ready: isReady,
+    started: runs,
+    restartCount: restarts,
+    state: runs
+      ? { running: { startedAt: new Date(since).toISOString() }, waiting: null }
+      : { running: null, waiting: { reason: "CrashLoopBackOff", message: lastExit } },
+    ...(lastExit && {
+      lastState: { terminated: { exitCode: Number(exitCode), reason: "Error" } },
+    }),
+  };
+}
+
+/** Whether a process that listens on this port counts as ready, as its kubelet would find out. */
+export async function passesReadinessProbe(
+  probe: Body | undefined,
+  { pid, since }: ProcessStatus,
+  port: number,
+): Promise<boolean> {
+  if (pid === undefined) return false;
+  if (probe === undefined) return true;
+  const { initialDelaySeconds = 0, timeoutSeconds = 1, httpGet } = probe;
+  if (Date.now() - since < initialDelaySeconds * 1000) return false;
+  return new Promise((resolve) => {
+    const request = get(
+      {
+        ...{ host: "127.0.0.1", port, path: httpGet.path, timeout: timeoutSeconds * 1000 },
+        // A kubelet takes any certificate.
+        rejectUnauthorized: false,
+      },
+      (response) => {
+        response.resume();
+        const { statusCode = 0 } = response;
+        resolve(statusCode >= 200 && statusCode < 400);
+      },
+    );
+    request.on("timeout", () => request.destroy());
+    request.on("error", () => resolve(false));
+  });
+}

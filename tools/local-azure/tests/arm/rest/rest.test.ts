@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { subscriptionPath } from "../../../arm/resources/resource";
+import { type Body, parseId, subscriptionPath } from "../../../arm/resources/resource";
 import { ResourceManager } from "../../../arm/resource-manager";
 import { serveRest } from "../../../arm/rest/rest";
-import { createResources, newArm } from "../../support/arm/fixture";
+import { toArm } from "../../../arm/rest/shape";
+import { schemaOf } from "../../../arm/types/resource-type";
+import { typeOf } from "../../../arm/types/types";
+import { createResources, newArm, tokenOf } from "../../support/arm/fixture";
 import {
   compute,
   group,
+  type Kind,
   network,
   roleDefinition,
   storage,
@@ -147,8 +151,10 @@ it.each<[answer: string, ...request: Parameters<Ask>]>([
   ["404 InvalidResourceType", "GET", `${feature("EncryptionAtHost")}?api-version=2024-11-01`],
   ["400 InvalidDomainNameLabel", "GET", label("k8")],
   ["400 PrivateIPAddressNotInAnySubnet", "GET", availability("10.0.0.4")],
-  // Half a body, more than tags, and parts without properties of their own.
+  ["400 BadRequest", "GET", `${group}%zz`],
+  // Half a body, none, more than tags, and parts without properties of their own.
   ["400 InvalidRequestContent", "PUT", valid.routeTable[0], '{"location":'],
+  ["400 InvalidRequestContent", "PATCH", valid.machine[0], "null"],
   [
     "400 InvalidRequestFormat",
     "PATCH",
@@ -156,11 +162,96 @@ it.each<[answer: string, ...request: Parameters<Ask>]>([
     { properties: { disableBgpRoutePropagation: true } },
   ],
   ["400 InvalidRequestFormat", "PUT", network("virtualNetworks/flat"), flat],
+  // What is no object, and what is no reference but a name.
+  ["400 InvalidRequestFormat", "PUT", valid.routeTable[0], { location, properties: "rt" }],
+  [
+    "400 InvalidRequestFormat",
+    "PUT",
+    valid.subnet[0],
+    { properties: { addressPrefix: "172.16.1.0/24", networkSecurityGroup: "nsg" } },
+  ],
+  [
+    "400 BadRequest",
+    "PUT",
+    valid.machine[0],
+    { location, properties: { hardwareProfile: { vmSize: 3 } } },
+  ],
+  // Of an enumeration.
+  ...[valid.balancer, valid.apiIp].map(([id]): [string, string, string, object] => [
+    "400 InvalidRequestFormat",
+    "PUT",
+    id,
+    { location, sku: { name: "Bogus" } },
+  ]),
+  [
+    "400 InvalidRequestFormat",
+    "PUT",
+    valid.rule[0],
+    { properties: { ...valid.rule[1], protocol: "Sctp" } },
+  ],
+  [
+    "400 InvalidParameter",
+    "PUT",
+    `${valid.definition[0]}?api-version=2024-03-03`,
+    { location, properties: { ...valid.definition[1], osState: "generalised" } },
+  ],
+  [
+    "400 InvalidParameter",
+    "PUT",
+    valid.disk[0],
+    {
+      ...{ location, zones: ["1"], sku: { name: "Bogus_LRS" } },
+      properties: { creationData: { createOption: "Empty" }, diskSizeGB: 8 },
+    },
+  ],
 ])("answers %s to %s %s", (answer, ...request) =>
   withServer(async (ask) => {
     const { status, body } = await ask(...request);
 
     expect(`${status} ${body.error.code}`).toBe(answer);
+  }),
+);
+
+it.each([
+  ["Ünï-(1)_a.b", 201],
+  ["Ünï.", 400],
+])(
+  "takes letters of every alphabet in the name of a resource group, and no full stop at its end: %s, %i",
+  (name, status) =>
+    withServer(async (ask) => {
+      const path = `${subscriptionPath}/resourceGroups/${encodeURIComponent(name)}`;
+
+      expect((await ask("PUT", path, { location })).status).toBe(status);
+      expect((await ask("GET", path)).body.name).toBe(status === 201 ? name : undefined);
+    }),
+);
+
+it.each(["systemassigned", "SystemAssigned,UserAssigned"])("takes an identity of type %s", (type) =>
+  withServer(async (ask) => {
+    expect(await ask("PATCH", valid.machine[0], { identity: { type } })).toMatchObject({
+      status: 200,
+    });
+  }),
+);
+
+it.each<[what: string, tags: object, code: string]>([
+  ["51 tags", Object.fromEntries(Array.from({ length: 51 }, (_, at) => [at, ""])), "TooManyTags"],
+  ["a name with a slash", { "a/b": "1" }, "InvalidTagNameCharacters"],
+  ["a name of 513 characters", { ["a".repeat(513)]: "1" }, "InvalidTagName"],
+  ["a value of 257 characters", { a: "1".repeat(257) }, "InvalidTagValueLength"],
+  ["a name in upper and in lower case", { a: "1", A: "1" }, "InvalidRequestContent"],
+  ["a number as a value", { a: 1 }, "Inv.*(Format|Content)"],
+])("refuses of tags %s", (_, tags, code) =>
+  withServer(async (ask) => {
+    for (const [method, path] of [
+      ["PUT", group],
+      ["PUT", valid.routeTable[0]],
+      ["PATCH", valid.routeTable[0]],
+    ] as const) {
+      expect((await ask(method, path, { location, tags })).body.error.code).toMatch(
+        new RegExp(`^${code}$`),
+      );
+    }
   }),
 );
 
@@ -467,5 +558,67 @@ it("shows quotas of processors, and refuses a machine above one of its family or
         status: 409,
         body: { error: { code: "OperationNotAllowed", message: expect.stringMatching(says) } },
       });
+    }
+  }));
+
+/** The body as it is sent, without what a server fills in. */
+function sent(kind: Kind): Body {
+  const [id, body] = valid[kind];
+  const { type: _, ...wanted } = toArm(parseId(id)!, body);
+  return wanted;
+}
+
+/** Copies of a value, in each of which something else is of another type. */
+function* malformed(value: unknown): Generator<unknown> {
+  for (const other of [null, 3, "x", {}, [null]]) yield other;
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    for (const other of malformed(inner)) {
+      const copy = structuredClone(value) as Body;
+      copy[key] = other;
+      yield copy;
+    }
+  }
+}
+
+it("answers no malformed body with an error of its own, which clients would repeat", () =>
+  withServer(async (ask, { arm }) => {
+    // Rights to what a body names are looked at for such a token alone.
+    const identity = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/owner`;
+    const { body: owner } = await arm.put(identity, { location });
+    await arm.put(valid.assignment[0].replace(/0$/, "7"), {
+      principalId: owner["principalId"],
+      roleDefinitionId: roleDefinition("8e3af657-a8ff-443c-a75c-2fe8c4bcb635"),
+    });
+    const token = tokenOf(arm, identity);
+    const failed: string[] = [];
+
+    for (const kind of Object.keys(valid) as Kind[]) {
+      const [id] = valid[kind];
+      const requests = [...malformed(sent(kind))].flatMap((body) =>
+        [
+          ["PUT", id],
+          ["PATCH", id],
+          ["PUT", id.replace(/.$/, "9")],
+        ].map(([method, path]) => [method!, path!, JSON.stringify(body)] as const),
+      );
+      const answers = requests.map(async (request) => {
+        const { status, body } = await ask(...request, token);
+        if (status >= 500) failed.push(`${request.join(" ")}: ${body.error.message}`);
+      });
+      await Promise.all(answers);
+    }
+
+    expect(failed).toEqual([]);
+  }));
+
+it("takes what it shows of each resource, as the cloud provider and the disk driver send it back", () =>
+  withServer(async (ask) => {
+    // It shows no secrets.
+    const { extension: _, ...others } = valid;
+    for (const [id] of Object.values(others)) {
+      const path = `${id}?api-version=${schemaOf(typeOf(parseId(id)!.type)!).apiVersion}`;
+      const { body } = await ask("GET", path);
+      expect(await ask("PUT", path, body)).toMatchObject({ body: { id } });
     }
   }));

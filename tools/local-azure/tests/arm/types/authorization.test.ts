@@ -1,17 +1,21 @@
 import { Durations } from "../../../arm/durations";
 import { account, type Body, subscriptionPath } from "../../../arm/resources/resource";
-import { createResources, ManualClock, newArm, refusedBy } from "../../support/arm/fixture";
 import {
   type Answer,
+  createResources,
   itAnswers,
   itNeverChanges,
   itRefuses,
   itShows,
+  ManualClock,
+  newArm,
   patch,
+  power,
   put,
+  refusedBy,
   remove,
   taken,
-} from "../../support/arm/input-tables";
+} from "../../support/arm/fixture";
 import { group, roleDefinition, valid } from "../../support/arm/valid-resources";
 
 const location = "westeurope";
@@ -54,6 +58,17 @@ itAnswers("assignment", [
     put(role, custom()),
     put(otherRole, custom()),
   ],
+  ...[
+    [subscriptionPath, "RoleAssignmentScopeNotAssignableToRoleDefinition"] as const,
+    [group, taken] as const,
+    [identity, taken] as const,
+  ].map(([scope, code]): Answer => [
+    `a role of a group at ${scope}`,
+    code,
+    put(identity, { location }),
+    put(role, custom({ assignableScopes: [group.toUpperCase()] })),
+    put(assignment(scope, 1), grant),
+  ]),
   [
     "the end of a role that is assigned",
     "RoleDefinitionHasAssignments",
@@ -164,8 +179,21 @@ const other = `${guard}-2`;
 const lockOn = (scope: string) => `${scope}/providers/Microsoft.Authorization/locks/keep`;
 const lock = (scope: string, level: string) => put(lockOn(scope), { level });
 const tagged = { location, tags: { a: "b" } };
+const [machine] = valid.machine;
+itAnswers("machine", [
+  ...(["restart", "start", "deallocate"] as const).flatMap((action): Answer[] => [
+    [`a ${action} under ReadOnly`, "ScopeLocked", lock(group, "ReadOnly"), power(machine, action)],
+    [`a ${action} under CanNotDelete`, taken, lock(group, "CanNotDelete"), power(machine, action)],
+  ]),
+  [
+    "a machine marked for images under ReadOnly",
+    "ScopeLocked",
+    power(machine, "deallocate"),
+    lock(group, "ReadOnly"),
+    (arm) => arm.generalize(machine),
+  ],
+]);
 itAnswers("securityGroup", [
-  ["a lock of another level", "InvalidLockLevel", lock(group, "Some")],
   ...(
     [
       ["CanNotDelete", group],

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { idTemplates } from "../../../../recover/azure";
+import { Durations } from "../../../arm/durations";
 import { parseId } from "../../../arm/resources/resource";
 import { versionsOf } from "../../../arm/subscription/providers";
 import { schemaOf } from "../../../arm/types/resource-type";
@@ -35,6 +36,16 @@ describe.each(resourceTypes.map((one) => [one.token, one] as const))("%s", (toke
       ...(type.besides ?? []),
     ]);
   });
+
+  if (type.lock) {
+    it("takes time, without which nothing meets its lock", () => {
+      const durations = new Durations({ factor: 1 });
+
+      for (const operation of ["create", "update", "delete"] as const) {
+        expect(durations.milliseconds(type.type, operation)).toBeGreaterThan(0);
+      }
+    });
+  }
 
   it("wants those that have to be there", () => {
     const names = [...args.matchAll(/^ {4}(\w+): /gm)].map(([, name]) => name!);

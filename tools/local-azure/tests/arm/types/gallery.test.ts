@@ -1,19 +1,20 @@
 import type { ResourceManager } from "../../../arm/resource-manager";
 import type { Body } from "../../../arm/resources/resource";
 import type { VersionBody } from "../../../arm/types/compute/gallery";
-import { createResources, newArm } from "../../support/arm/fixture";
 import {
   type Answer,
+  createResources,
   itAnswers,
   itLimits,
   itNeverChanges,
   itRefuses,
   itShows,
+  newArm,
   power,
   put,
   remove,
   taken,
-} from "../../support/arm/input-tables";
+} from "../../support/arm/fixture";
 import { compute, network, valid, withChange } from "../../support/arm/valid-resources";
 
 const [galleryId] = valid.gallery;
@@ -33,10 +34,6 @@ itRefuses("definition", [
   [{ hyperVGeneration: "V1" }, "InvalidParameter: The feature 'SecurityType'"],
 ]);
 itLimits("definition", [
-  ["osState", ["Generalized", "Specialized"], ["generalised"], "InvalidParameter: .*osState"],
-  ["osType", ["Linux", "Windows"], ["Ubuntu"], "InvalidParameter: .*osType"],
-  ["hyperVGeneration", ["V2"], ["V3"], "InvalidParameter: .*hyperVGeneration"],
-  ["architecture", ["x64", "Arm64"], ["amd64"], "InvalidParameter: .*architecture"],
   [
     "features.0.value",
     ["TrustedLaunch", "TrustedLaunchSupported", "ConfidentialVM", "None"],
@@ -279,6 +276,14 @@ itShows("extension", [
     node,
     exactly(definitionId, "1.10.0"),
     ...withImages,
+    nodeOf(definitionId),
+  ],
+  [
+    "the latest version of a definition that is not excluded from that",
+    node,
+    exactly(definitionId, "1.9.0"),
+    ...withImages,
+    version({ publishingProfile: { excludeFromLatest: true } }, "1.10.0"),
     nodeOf(definitionId),
   ],
 ]);

@@ -1,16 +1,18 @@
 import { type Body, subscriptionPath } from "../../../arm/resources/resource";
-import { createResources, newArm } from "../../support/arm/fixture";
 import {
   type Answer,
+  createResources,
   itAnswers,
   itLimits,
   itNeverChanges,
   itRefuses,
   itShows,
+  newArm,
   put,
   remove,
+  type Step,
   taken,
-} from "../../support/arm/input-tables";
+} from "../../support/arm/fixture";
 import { Kind, network, valid, withChange } from "../../support/arm/valid-resources";
 
 describe("network", () => {
@@ -21,12 +23,22 @@ describe("network", () => {
     ipConfigurations: [{ name: "ip", subnet: { id: subnet } }],
   });
   const [vnet, vnetBody] = valid.vnet;
+  const nowhere = network("natGateways/none");
   const [nic] = valid.nic;
   const [other, hub] = [network("virtualNetworks/other"), network("virtualNetworks/hub")];
   const [nicB, nicC] = [network("networkInterfaces/b"), network("networkInterfaces/c")];
 
   itRefuses("vnet", [
     [{ "addressSpace.addressPrefixes": ["172.16.0.0"] }, "InvalidAddressPrefixFormat"],
+    ...["127.0.0.0/8", "169.254.9.0/24", "168.63.129.0/24", "224.0.0.0/8", "0.0.0.0/0"].map(
+      (range) =>
+        [{ "addressSpace.addressPrefixes": [range] }, "NetcfgInvalidIPAddressPrefix"] as const,
+    ),
+    [
+      { "addressSpace.addressPrefixes": ["172.16.0.0/16", "172.16.1.0/24"] },
+      "NetcfgInvalidVirtualNetworkSite",
+    ],
+    [{ subnets: [{ name: "a", addressPrefix: "172.16.1.0/30" }] }, "NetcfgInvalidSubnet"],
     [
       {
         subnets: [
@@ -36,6 +48,20 @@ describe("network", () => {
       },
       "NetcfgSubnetRangesOverlap",
     ],
+    ...["networkSecurityGroup", "routeTable", "natGateway"].map(
+      (used) =>
+        [
+          { subnets: [{ name: "a", addressPrefix: "172.16.1.0/24", [used]: { id: nowhere } }] },
+          "InvalidResourceReference",
+        ] as const,
+    ),
+    [
+      {
+        subnets: ["172.16.1.0/24", "172.16.2.0/24"].map((of) => ({ name: "a", addressPrefix: of })),
+      },
+      "InvalidRequestFormat: .*subnets .*twice",
+    ],
+    [{ subnets: [{ addressPrefix: "172.16.1.0/24" }] }, "InvalidRequestFormat: .*not at all"],
   ]);
   itNeverChanges("vnet", [
     [
@@ -53,6 +79,9 @@ describe("network", () => {
       "InvalidResourceReference",
     ],
   ]);
+  itLimits("subnet", [
+    ["addressPrefix", ["172.16.1.0/29"], ["172.16.1.0/30"], "NetcfgInvalidSubnet"],
+  ]);
   itNeverChanges("subnet", [
     [{ addressPrefix: "172.16.9.0/24" }, "InUsePrefixCannotBeDeleted"],
     [{ defaultOutboundAccess: false }, "SubnetDefaultOutboundAccessCannotBeChanged"],
@@ -60,8 +89,26 @@ describe("network", () => {
 
   itRefuses("rule", [
     [{ sourceAddressPrefix: undefined }, "SecurityRuleParameterNotSpecified"],
-    [{ access: "Maybe" }, "InvalidRequestFormat: .*access"],
     [{ access: undefined }, "InvalidParameter: .*'access'"],
+    ...[
+      [["10.0.0.0/8", "10.1.0.0/16"], "OverlappingSubnetsNotPermittedInSecurityRule"],
+      [["10.1.0.1", "10.1.0.1"], "OverlappingSubnetsNotPermittedInSecurityRule"],
+      [["2001:db8:1::/48", "2001:db8::/32"], "OverlappingSubnetsNotPermittedInSecurityRule"],
+      [["*"], "SecurityRuleParameterContainsUnsupportedValue"],
+      [["10.0.0.0/8", "Internet"], "SecurityRuleParameterContainsUnsupportedValue"],
+    ].map(
+      ([sourceAddressPrefixes, code]) =>
+        [{ sourceAddressPrefix: undefined, sourceAddressPrefixes }, code as string] as const,
+    ),
+    [{ sourceAddressPrefixes: ["11.0.0.0/8"] }, "InvalidRequestFormat: .*both sourceAddressPrefix"],
+    [
+      { destinationPortRange: undefined, destinationPortRanges: ["*"] },
+      "SecurityRuleParameterContainsInvalidPortRanges",
+    ],
+    [
+      { sourceApplicationSecurityGroups: [{ id: network("applicationSecurityGroups/none") }] },
+      "InvalidResourceReference",
+    ],
   ]);
   itLimits("rule", [
     ["priority", [100, 4096], [99, 4097, 100.5], "SecurityRuleInvalidPriority"],
@@ -73,16 +120,9 @@ describe("network", () => {
     ],
     ["sourcePortRange", ["*"], ["65536"], "SecurityRuleInvalidPortRange"],
     [
-      "protocol",
-      ["Tcp", "Udp", "Icmp", "Esp", "Ah", "*", "tcp"],
-      ["Sctp", "All"],
-      "InvalidRequestFormat: .*protocol",
-    ],
-    ["direction", ["Inbound", "Outbound"], ["Both"], "InvalidRequestFormat: .*direction"],
-    [
       "sourceAddressPrefix",
       ["*", "10.0.0.1", "2001:db8::/32", "Internet", "AzureCloud.westeurope"],
-      ["10.0.0", "10.0.0.0/33", "example.com/x"],
+      ["10.0.0", "10.0.0.0/33", "10.0.0.5/24", "2001:db8::1/32", "example.com/x"],
       "SecurityRuleInvalidAddressPrefix",
     ],
     [
@@ -93,6 +133,21 @@ describe("network", () => {
     ],
   ]);
 
+  itRefuses("securityGroup", [
+    [
+      {
+        securityRules: [
+          { name: "api", ...valid.rule[1] },
+          { name: "API", ...withChange("rule", { priority: 101 }) },
+        ],
+      },
+      "InvalidRequestFormat: .*twice",
+    ],
+    [
+      { securityRules: [{ name: "api", ...withChange("rule", { direction: undefined }) }] },
+      "InvalidRequestFormat: .*no direction",
+    ],
+  ]);
   itRefuses("routeTable", [
     [{ routes: [{ name: "r", addressPrefix: "10.0.0.1/8" }] }, "InvalidCIDRNotation"],
   ]);
@@ -139,6 +194,14 @@ describe("network", () => {
   itRefuses("nic", [
     [{ ipConfigurations: [] }, "NetworkInterfaceMustHaveAtleastOneIpConfiguration"],
     [{ "ipConfigurations.0.subnet": undefined }, "SubnetIsRequired"],
+    [
+      {
+        ipConfigurations: ["a", "b"].map((name) => ({
+          ...{ name, primary: true, subnet: { id: valid.subnet[0] } },
+        })),
+      },
+      "InvalidRequestFormat: .*primary",
+    ],
     [{ "ipConfigurations.0.privateIPAddress": "172.16.1" }, "InvalidIPAddressFormat"],
     // The fourth address is the first that Azure does not keep, and it keeps the last.
     [{ "ipConfigurations.0.privateIPAddress": "172.16.1.3" }, "PrivateIPAddressInReservedRange"],
@@ -173,6 +236,14 @@ describe("network", () => {
     create("NetcfgSubnetRangesOverlap", `${vnet}/subnets/b`, { addressPrefix: "172.16.1.128/25" }),
     create("SecurityRuleConflict", `${valid.rule[0]}-2`, valid.rule[1]),
     create(taken, `${valid.rule[0]}-out`, withChange("rule", { direction: "Outbound" })),
+    create(
+      taken,
+      `${valid.rule[0]}-apart`,
+      withChange("rule", {
+        ...{ priority: 101, sourceAddressPrefix: "" },
+        sourceAddressPrefixes: ["10.0.0.0/16", "10.1.0.0/16", "10.2.0.1"],
+      }),
+    ),
     create("DnsRecordInUse", network("publicIPAddresses/b"), valid.apiIp[1]),
     create("PrivateIPAddressIsAllocated", nicB, valid.nic[1]),
     create("ResourceNotFound", `${other}/subnets/b`, { addressPrefix: "172.16.7.0/24" }),
@@ -182,6 +253,17 @@ describe("network", () => {
       vnet.replace(subscriptionPath, "/subscriptions/other"),
       vnetBody,
     ),
+    [
+      "the end of what no group has",
+      "ResourceGroupNotFound",
+      remove(vnet.replace("/zoned/", "/none/")),
+    ],
+    [
+      "the end of no group",
+      "ResourceGroupNotFound",
+      remove(`${subscriptionPath}/resourceGroups/none`),
+    ],
+    ["the end of nothing", taken, remove(network("routeTables/none"))],
     end("securityGroup", "InUseNetworkSecurityGroupCannotBeDeleted"),
     end("routeTable", "InUseRouteTableCannotBeDeleted"),
     end("natIp", "PublicIPAddressCannotBeDeleted"),
@@ -198,12 +280,56 @@ describe("network", () => {
       ...[1, 2, 3, 4].map(inSmall),
     ],
     [
+      "a NAT gateway's second network",
+      "NatGatewayCannotBeUsedBySubnetsBelongingToDifferentVirtualNetworks",
+      put(other, vnetBody),
+      put(`${other}/subnets/b`, {
+        addressPrefix: "172.16.7.0/24",
+        natGateway: { id: valid.nat[0] },
+      }),
+    ],
+    [
       "an interface in another network",
       "SubnetsNotInSameVnet",
       put(other, vnetBody),
       put(`${other}/subnets/nodes`, { addressPrefix: "172.16.1.0/24" }),
       put(nic, withChange("nic", { "ipConfigurations.0.subnet.id": `${other}/subnets/nodes` })),
     ],
+  ]);
+
+  // A subnet is where its network is.
+  const north = { location: "northeurope" };
+  const elsewhere = (what: string, ...steps: Step[]): Answer => [
+    what,
+    "InvalidResourceReference",
+    ...steps,
+  ];
+  itAnswers("extension", [
+    elsewhere(
+      "an interface in another region than its subnet",
+      put(nicB, { ...dynamicNic(), ...north }),
+    ),
+    elsewhere(
+      "a frontend in another region than its subnet",
+      put(network("loadBalancers/b"), {
+        ...north,
+        sku: { name: "Standard" },
+        frontendIPConfigurations: [{ name: "api", subnet: { id: valid.subnet[0] } }],
+      }),
+    ),
+    ...(
+      [
+        ["networkSecurityGroup", network("networkSecurityGroups/b")],
+        ["routeTable", network("routeTables/b")],
+        ["natGateway", network("natGateways/b")],
+      ] as const
+    ).map(([property, id]) =>
+      elsewhere(
+        `a subnet in another region than its ${property}`,
+        put(id, { ...north, ...(property === "natGateway" && { sku: { name: "Standard" } }) }),
+        put(`${vnet}/subnets/b`, { addressPrefix: "172.16.9.0/24", [property]: { id } }),
+      ),
+    ),
   ]);
 
   const addressOf = (privateIPAddress: string) => ({ ipConfigurations: [{ privateIPAddress }] });
@@ -399,6 +525,13 @@ const [rule] = body.loadBalancingRules;
 const part = (list: string, name: string) => ({ id: `${id}/${list}/${name}` });
 const frontend = (more: object) => ({ frontendIPConfigurations: [{ name: "api", ...more }] });
 const address = { publicIPAddress: { id: valid.apiIp[0] } };
+const byAddress = (...members: Body[]) => ({
+  backendAddressPools: [
+    { name: "cp" },
+    { name: "ip", loadBalancerBackendAddresses: members.map((one) => ({ name: "a", ...one })) },
+  ],
+});
+const [virtualNetwork, ipAddress] = [{ id: valid.vnet[0] }, "172.16.1.9"];
 const outbound = {
   name: "out",
   protocol: "All",
@@ -433,6 +566,15 @@ itRefuses("balancer", [
     "InvalidRequestFormat: .*requestPath",
   ],
   [{ backendAddressPools: [{ name: "cp" }, { name: "CP" }] }, "InvalidRequestFormat: .*twice"],
+  [
+    byAddress({ ipAddress, virtualNetwork: { id: network("virtualNetworks/none") } }),
+    "InvalidResourceReference",
+  ],
+  [byAddress({ ipAddress }), "InvalidRequestFormat: .*neither a virtual network"],
+  [
+    byAddress({ ipAddress, virtualNetwork }, { ipAddress, virtualNetwork }),
+    "InvalidRequestFormat: .*172.16.1.9 twice",
+  ],
   ...[
     { "loadBalancingRules.0.probe": part("probes", "none") },
     {
@@ -474,6 +616,7 @@ const within = (zones: string[]) =>
   put(internal, { ...standard, ...frontend({ subnet: { id: valid.subnet[0] }, zones }) });
 const changed = (change: Body) => put(id, withChange("balancer", change));
 itAnswers("nic", [
+  ["a pool of addresses", taken, changed(byAddress({ ipAddress, virtualNetwork }))],
   [
     "an outbound rule beside a rule without SNAT",
     taken,
@@ -541,6 +684,12 @@ itShows("nic", [
     valid.nic[0],
     { ipConfigurations: [{ loadBalancerBackendAddressPools: [] }] },
     remove(id),
+  ],
+  [
+    "an interface in no pool that its balancer has no more",
+    valid.nic[0],
+    { ipConfigurations: [{ loadBalancerBackendAddressPools: [] }] },
+    changed({ backendAddressPools: [{ name: "other" }], loadBalancingRules: [] }),
   ],
   [
     "an internal frontend's address of its subnet",

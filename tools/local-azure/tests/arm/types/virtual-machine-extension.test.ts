@@ -1,14 +1,16 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-import { createResources, newArm, refusedBy } from "../../support/arm/fixture";
 import {
+  createResources,
   itAnswers,
   itLimits,
   itNeverChanges,
   itRefuses,
+  newArm,
   put,
-} from "../../support/arm/input-tables";
+  refusedBy,
+} from "../../support/arm/fixture";
 import { withChange, compute, valid } from "../../support/arm/valid-resources";
 
 const [id, body] = valid.extension;
@@ -144,7 +146,7 @@ it("ends when its machine is deleted during the script", async () => {
   const running = refusedBy(arm.put(id, body));
   while (!machines.calls.some((one) => one.startsWith("run")))
     await new Promise((resolve) => setImmediate(resolve));
-  expect(await refusedBy(arm.put(id, body))).toMatch(/^AnotherOperationInProgress/);
+  expect(await refusedBy(arm.put(id, body))).toMatch(/^Conflict: /);
   await arm.delete(valid.machine[0]);
   end();
 

@@ -2,19 +2,22 @@ import { readFileSync } from "node:fs";
 
 import { Faults } from "../../../arm/faults";
 import type { Body } from "../../../arm/resources/resource";
-import { createResources, ManualClock, newArm, refusedBy } from "../../support/arm/fixture";
 import {
   type Answer,
+  createResources,
   itAnswers,
   itLimits,
   itNeverChanges,
   itRefuses,
   itShows,
+  ManualClock,
+  newArm,
   power,
   put,
+  refusedBy,
   remove,
   taken,
-} from "../../support/arm/input-tables";
+} from "../../support/arm/fixture";
 import { compute, group, network, valid, withChange } from "../../support/arm/valid-resources";
 
 const [id, body] = valid.machine;
@@ -82,6 +85,7 @@ itRefuses("machine", [
     { "networkProfile.networkInterfaces.0.id": network("networkInterfaces/none") },
     "NotFound: Resource .*/networkInterfaces/none not found",
   ],
+  [{ "availabilitySet.id": compute("availabilitySets/none") }, "NotFound: .*availabilitySets/none"],
   [{ [`${osDisk}.diskSizeGB`]: 29 }, "OperationNotAllowed: .* 29 GB is smaller .* 30 GB"],
   [{ "networkProfile.networkInterfaces": [] }, "InvalidParameter: .*networkInterfaces"],
   [{ identity: { userAssignedIdentities: [`${identities}/none`] } }, "FailedIdentityOperation"],
@@ -187,6 +191,14 @@ itNeverChanges("machine", [
     notAllowed("imageReference"),
   ],
   [{ [`${osDisk}.name`]: "other" }, notAllowed("osDisk.name")],
+  [{ [`${osDisk}.createOption`]: "Attach" }, notAllowed("osDisk.createOption")],
+  ...["disablePasswordAuthentication", "provisionVMAgent"].map(
+    (property) =>
+      [
+        { [`osProfile.linuxConfiguration.${property}`]: false },
+        notAllowed(`linuxConfiguration.${property}`),
+      ] as const,
+  ),
   [
     { [`${osDisk}.managedDisk.storageAccountType`]: "Standard_LRS" },
     notAllowed("osDisk.managedDisk.storageAccountType"),
@@ -252,7 +264,25 @@ const identity = {
 const [extension, extensionBody] = valid.extension;
 const otherHardware = sized("Standard_B2as_v2");
 const notRunning = "OperationNotAllowed: Cannot modify extensions .* not running";
+const runs = "OperationNotAllowed: The operation requires the VM to be running";
 itAnswers("extension", [
+  ...(
+    [
+      ["restart", "powerOff", runs],
+      ["restart", "deallocate", runs],
+      ["redeploy", "deallocate", runs],
+      ["powerOff", "deallocate", "OperationNotAllowed: .*'powerOff'.*deallocated"],
+      ["powerOff", "powerOff", taken],
+      ["deallocate", "powerOff", taken],
+      ["start", "deallocate", taken],
+    ] as const
+  ).map(([action, before, answer]): Answer => [
+    `a ${action} after a ${before}`,
+    answer,
+    power(id, before),
+    power(id, action),
+  ]),
+  ["a restart of one that runs", taken, power(id, "restart")],
   [
     "a size of other hardware while it runs",
     "OperationNotAllowed: .*hardware cluster",
@@ -325,6 +355,25 @@ itAnswers("extension", [
     diskMade(0),
     diskMade(1),
     withDisks(dataDisk(0), dataDisk(0, 1)),
+  ],
+  [
+    "one disk at two LUNs",
+    "InvalidParameter: .*pv-0",
+    diskMade(0),
+    withDisks(dataDisk(0), dataDisk(1, 0)),
+  ],
+  ["a disk at the last LUN", taken, diskMade(0), withDisks(dataDisk(63, 0))],
+  ...[64, -1].map((lun): Answer => [
+    `a disk at LUN ${lun}`,
+    `InvalidParameter: .*'${lun}' .*dataDisk.lun' is out of range`,
+    diskMade(0),
+    withDisks(dataDisk(lun, 0)),
+  ]),
+  [
+    "a disk at no LUN",
+    "InvalidParameter: .*'dataDisk.lun'",
+    diskMade(0),
+    withDisks({ ...dataDisk(0), lun: undefined }),
   ],
   [
     "another machine's disk",

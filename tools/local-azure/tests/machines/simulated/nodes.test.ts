@@ -283,36 +283,46 @@ it.each<[what: string, missed: boolean, metadata: Body]>([
 
 const givenBack = (seconds: number) => ({ "zoned.local/heard": created(seconds) });
 it.each<
-  [what: string, restarts: boolean, given: { annotations: object; lease?: object; ready?: true }]
+  [
+    what: string,
+    restarts: boolean,
+    given: { annotations: object; lease?: object; started?: number },
+  ]
 >([
   ["has made a Node no lease for long", true, { annotations: givenBack(20) }],
   ["was given a Node just now", false, { annotations: givenBack(10) }],
   ["has lost a Node that is new to it", true, { annotations: {} }],
   ["has made its lease", false, { annotations: givenBack(20), lease: {} }],
-  ["holds a Node that is Ready", false, { annotations: givenBack(20), ready: true }],
+  ["was itself started just now", false, { annotations: givenBack(20), started: 10 }],
 ])(
-  "a KWOK that %s is started anew: %s",
-  async (_, restarts, { annotations: more, lease, ready }) => {
+  "a KWOK that %s is started anew, once, whether its Nodes are Ready or not: %s",
+  async (_, restarts, { annotations: more, lease, started = 60 }) => {
     const annotations = { "kwok.x-k8s.io/node": "fake", "zoned.local/cni": "ds", ...more };
-    const { status } = ready ? heard : unheard;
-    const node = { metadata: { name: vm.name, ...old, annotations }, status };
-    const asked: string[] = [];
-    const api = {
-      get: async (path: string) => ({ items: path.endsWith("/nodes") ? [node] : [] }),
-      find: async () => lease,
-      patch: async (_path: string, body: object) => asked.push(JSON.stringify(body)),
-    } as unknown as Api;
+    for (const { status } of [heard, unheard]) {
+      const metadatas = [vm.name, "another"].map((name) => ({ name, ...old, annotations }));
+      const items: Readonly<Record<string, readonly object[]>> = {
+        nodes: metadatas.map((metadata) => ({ metadata, status })),
+        leases: lease === undefined ? [] : metadatas.map((metadata) => ({ metadata, ...lease })),
+      };
+      let [since, times] = [Date.parse(created(started)), 0];
+      const api = {
+        get: async (path: string) => ({ items: items[path.split("/").at(-1)!] ?? [] }),
+        patch: async () => undefined,
+      } as unknown as Api;
 
-    await reconcileKubelets({
-      ...{ api, members: [], kubeletOf: () => api, manifestOf: () => "" },
-      vmOf: () => vm,
-      restartKwok: async () => {
-        asked.push("restart");
-      },
-    });
+      const { due } = await reconcileKubelets({
+        ...{ api, members: [], kubeletOf: () => api, manifestOf: () => "" },
+        vmOf: (name) => ({ ...vm, name }),
+        kwokSince: () => since,
+        restartKwok: async () => {
+          since = Date.now();
+          times += 1;
+        },
+      });
 
-    expect(asked.includes("restart")).toBe(restarts);
-    expect(asked.some((one) => one.includes("zoned.local/heard"))).toBe(restarts);
+      expect(times).toBe(restarts ? 1 : 0);
+      expect(due).toBe(lease === undefined || status === unheard.status);
+    }
   },
 );
 

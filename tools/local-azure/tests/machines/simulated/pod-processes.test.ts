@@ -4,8 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { testFolder } from "../../../../../tests/support/test-folder";
 import type { Api, Body } from "../../../machines/simulated/api";
-import { PodProcesses } from "../../../machines/simulated/nodes/pod-processes";
-import { passesReadinessProbe } from "../../../machines/simulated/nodes/process-status";
+import {
+  passesReadinessProbe,
+  PodProcesses,
+} from "../../../machines/simulated/nodes/pod-processes";
 import { httpsServer, vmOf } from "../../support/simulated/fixture";
 
 const node = "demo-control-plane-1";

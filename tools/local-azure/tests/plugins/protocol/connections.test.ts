@@ -1,5 +1,5 @@
 import { Plugin, ResourceProvider } from "../../../plugins/protocol/protocol";
-import { Connections } from "../../../plugins/protocol/connections";
+import { Connections } from "../../../plugins/protocol/serve";
 
 const plugin: Plugin = { version: "1.0.0", connect: () => ({}) as ResourceProvider };
 

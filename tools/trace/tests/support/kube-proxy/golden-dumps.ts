@@ -24,3 +24,11 @@ export const goldenDumps = (mode: Mode): Dump[] =>
 
 export const goldenDump = (mode: Mode, command: string): string =>
   goldenDumps(mode).find(({ file }) => file === command)!.text;
+
+/** What a node in IPVS mode has, by what it is. */
+export const ipvs = {
+  rules: goldenDump("ipvs", "iptables-save"),
+  sets: goldenDump("ipvs", "ipset save"),
+  servers: goldenDump("ipvs", "ipvsadm -Sn"),
+  addresses: goldenDump("ipvs", "ip address"),
+};

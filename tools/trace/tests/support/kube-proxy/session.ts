@@ -81,8 +81,6 @@ const commands: Readonly<Record<Mode, readonly string[]>> = {
     "ip6tables-save",
     "iptables -t nat -nvL",
     "iptables -nvL",
-    "ip6tables -t nat -nvL",
-    "ip6tables -nvL",
     "nft list ruleset",
   ],
   nftables: ["nft list ruleset", "nft -j list ruleset"],

@@ -54,7 +54,7 @@ test("a balancer's rule leads to the interfaces in its pool, and its name to its
 });
 
 test("a pool that names addresses, as the cloud provider's, leads to those of its own network", async () => {
-  const balancer = network("loadBalancers/services");
+  const [balancer, other] = [network("loadBalancers/services"), network("virtualNetworks/other")];
   const pool = `${balancer}/backendAddressPools/machines`;
   const frontend = `${balancer}/frontendIPConfigurations/web`;
   const leads = async (virtualNetwork: string) => {
@@ -78,6 +78,7 @@ test("a pool that names addresses, as the cloud provider's, leads to those of it
       ],
     };
     const view = await viewAfter({}, [
+      [other, valid.vnet[1]],
       [ip, withChange("apiIp", { dnsSettings: undefined })],
       [balancer, body],
     ]);
@@ -87,7 +88,7 @@ test("a pool that names addresses, as the cloud provider's, leads to those of it
   expect(await leads(valid.vnet[0])).toMatchObject([
     { backends: ["172.16.1.16"], isFloating: true },
   ]);
-  expect(await leads(network("virtualNetworks/other"))).toEqual([]);
+  expect(await leads(other)).toEqual([]);
 });
 
 test("an internal balancer leads where a public one does, from an address of the network's own", async () => {

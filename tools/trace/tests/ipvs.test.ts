@@ -1,7 +1,8 @@
-import { remarkOn, sharesOf } from "../../evaluate/ipvs";
-import { parse as parseSets } from "../../read/ipset";
-import { parse } from "../../read/ipvs";
-import { ask, brief, nodeOf, oneNode } from "../support/example";
+import { remarkOn, sharesOf } from "../evaluate/ipvs";
+import { parse as parseSets } from "../read/ipset";
+import { parse } from "../read/ipvs";
+import { ask, brief, nodeOf, oneNode } from "./support/example";
+import { ipvs } from "./support/kube-proxy/golden-dumps";
 
 const listed = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
@@ -229,5 +230,88 @@ describe("a packet is in a set", () => {
 
     expect(drops(sets, "--match-set all src", "pod 10.244.2.8 > 9.9.9.9:80")).toBe("drop");
     expect(drops(sets, "! --match-set all src", "pod 10.244.2.8 > 9.9.9.9:80")).toBe("pass");
+  });
+});
+
+/** Besides where packets go, which golden.test.ts has. */
+describe("a node in IPVS mode", () => {
+  const asked = (question: string, changes: Partial<typeof ipvs> = {}) =>
+    ask(nodeOf(...Object.values({ ...ipvs, ...changes })), question);
+  const service = "10.96.0.11:9153";
+  const halves = "10.244.1.2:9153=0.5 10.244.2.4:9153=0.5";
+
+  it.each([
+    ["to a cluster IP, masqueraded", service, `dnat ${halves} masquerade=true`],
+    ["to a load balancer that has ranges", "203.0.113.13:80", "drop"],
+  ])("takes the node's own packet %s, whatever its address", (_, to, expected) => {
+    expect(brief(asked(`node - > ${to}`))).toBe(expected);
+  });
+
+  it("takes a forwarded client's packet through input, IPVS, output and postrouting", () => {
+    const base = asked(`outside 192.0.2.9 > ${service}`)
+      .steps.filter(({ chain, table }) => table === "ipvs" || /^[A-Z]+$/.test(chain))
+      .map(({ table, chain }) => (table === "ipvs" ? table : `${table} ${chain}`));
+
+    expect([...new Set(base)]).toEqual([
+      "nat PREROUTING",
+      "filter INPUT",
+      "ipvs",
+      "filter OUTPUT",
+      "nat POSTROUTING",
+    ]);
+  });
+
+  it.each([
+    ["203.0.113.12:80", true],
+    ["192.0.2.1:30082", true],
+    ["192.0.2.1:30081", false],
+  ])("warns where the policy is Local and no endpoint is: %s", (to, warns) => {
+    const notes = asked(`outside 192.0.2.9 > ${to}`).notes.join("\n");
+
+    expect(notes.includes("none of the endpoints is on this node")).toBe(warns);
+  });
+
+  it.each([
+    ["rr", "gets no new ones"],
+    ["sh", "whose hash gives it are rejected"],
+    ["sh -b sh-fallback", "gets no new ones"],
+  ])("says what becomes of a drained real server with %s", (scheduler, expected) => {
+    const servers = ipvs.servers
+      .replace(`${service} -s rr`, `${service} -s ${scheduler}`)
+      .replace(`${service} -r 10.244.1.2:9153 -m -w 1`, `${service} -r 10.244.1.2:9153 -m -w 0`);
+    const answer = asked(`pod 10.244.1.9 > ${service}`, { servers });
+
+    expect(brief(answer)).toBe("dnat 10.244.2.4:9153=1 masquerade=false");
+    expect(answer.notes.join("\n")).toContain(expected);
+  });
+
+  it("masquerades the node by its virtual source where kube-proxy knows no pods' range, and no pod", () => {
+    const rules = ipvs.rules.replace(
+      /! -s 10\.244\.0\.0\/16 (.*KUBE-CLUSTER-IP) dst,dst/,
+      "$1 src,dst",
+    );
+    const masquerade = (from: string) => asked(`${from} > ${service}`, { rules }).masquerade;
+
+    expect(["node -", "pod -", "pod 10.244.1.9"].map(masquerade)).toEqual([true, false, false]);
+  });
+
+  it("sends to a real server of its own without postrouting, so unmasked whatever the mark", () => {
+    expect(brief(asked("outside 192.0.2.9 > 10.96.0.1:443"))).toBe(
+      "dnat 192.0.2.1:6443=1 masquerade=false",
+    );
+  });
+
+  it("serves a firewall mark before an address", () => {
+    const rules = ipvs.rules.replace(
+      "-A KUBE-SERVICES -s",
+      "-A PREROUTING -d 192.0.2.1/32 -p tcp -m tcp --dport 8443 -j MARK --set-xmark 0x7/0xffffffff\n$&",
+    );
+    const marked =
+      "-A -f 7 -s wrr\n-a -f 7 -r 10.244.1.5:0 -m -w 3\n-a -f 7 -r 10.244.2.5:0 -m -w 1\n";
+    const servers = ipvs.servers + marked;
+
+    expect(brief(asked("outside 192.0.2.9 > 192.0.2.1:8443", { rules, servers }))).toBe(
+      "dnat 10.244.1.5:8443=0.75 10.244.2.5:8443=0.25 masquerade=false",
+    );
   });
 });

@@ -1,9 +1,12 @@
-// Loaded into what the engine starts: a program whose engine was killed would stay, and take ever
-// more memory.
+// Loaded into all that the engine starts on Node.js.
 "use strict";
 
 const { readFileSync } = require("node:fs");
 const { isMainThread, Worker } = require("node:worker_threads");
+
+// The language host that rehearsals build is too old to be told of Pulumi.yaml's runtime options, and takes typescript
+// for true, by which Pulumi would load ts-node.
+process.env.PULUMI_NODEJS_TYPESCRIPT &&= "false";
 
 const lookEvery = 1000;
 
@@ -25,7 +28,8 @@ function isThere(pid) {
   }
 }
 
-// From a thread of its own: what its engine left behind may be too busy to look.
+// A program whose engine was killed would stay, and take ever more memory. From a thread of its own, since it may be too
+// busy to look.
 if (isMainThread) new Worker(__filename).unref();
 else {
   const parent = process.ppid;

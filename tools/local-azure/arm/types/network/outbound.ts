@@ -2,7 +2,16 @@ import { refuse } from "../../azure-error";
 import { withoutUndefined } from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 import { checkZonesUnchanged } from "../../subscription/regions";
-import { guidOf, networkName, Ref, referencesTo, referrersOfType } from "./common";
+import {
+  guidOf,
+  networkName,
+  parseRange,
+  Ref,
+  referencesTo,
+  referrersOfType,
+  SubResource,
+  withIds,
+} from "./common";
 import { checkPublicIpFree, PublicIpBody } from "./public-ip-address";
 
 type NatGatewayBody = {
@@ -13,6 +22,7 @@ type NatGatewayBody = {
   publicIpAddresses?: Ref[];
 };
 
+/** By which the machines of a subnet reach the internet. */
 export const natGateway: ResourceType<NatGatewayBody> = {
   token: "azure-native:network:NatGateway",
   type: "Microsoft.Network/natGateways",
@@ -59,5 +69,45 @@ export const natGateway: ResourceType<NatGatewayBody> = {
       "CannotDeleteNatGatewayAssociatedToSubnet",
       `NAT Gateway ${id} is still configured on ${subnets.length} subnets. ` +
         "Remove NAT Gateway from all referenced subnets and then delete NAT Gateway.",
+    ),
+};
+
+type RouteTableBody = {
+  location: string;
+  routes?: (SubResource & { addressPrefix: string })[];
+  disableBgpRoutePropagation?: boolean;
+};
+
+/** By which a subnet sends what is for these addresses elsewhere. */
+export const routeTable: ResourceType<RouteTableBody> = {
+  token: "azure-native:network:RouteTable",
+  type: "Microsoft.Network/routeTables",
+  maintainIfUnset: ["routes"],
+  subResources: ["routes"],
+  readOnly: ["routes[].id", "routes[].etag", "routes[].provisioningState"],
+  name: networkName,
+
+  accept({ id, body, old }) {
+    for (const { addressPrefix, name } of body.routes ?? []) {
+      if (/^[A-Za-z]/.test(addressPrefix)) continue;
+      parseRange(addressPrefix, `${id.id}/routes/${name}`);
+    }
+    return {
+      body: {
+        disableBgpRoutePropagation: false,
+        ...body,
+        routes: withIds(id.id, "routes", body.routes),
+        ...guidOf(old?.body),
+      },
+    };
+  },
+
+  shown: ({ id }, view) =>
+    withoutUndefined({ subnets: referrersOfType(view, id, "Microsoft.Network/virtualNetworks") }),
+
+  inUse: (id) =>
+    refuse(
+      "InUseRouteTableCannotBeDeleted",
+      `Route table ${id.split("/").at(-1)} is in use and cannot be deleted.`,
     ),
 };

@@ -1,6 +1,14 @@
-import { AzureError, refuse } from "../../azure-error";
+import { AzureError, conflict, refuse } from "../../azure-error";
 import { checkCondition, checkExpression } from "../../policy/rule";
-import { type Body, isWithin, keyOf, parseId, View } from "../../resources/resource";
+import {
+  type ArmId,
+  type Body,
+  isWithin,
+  keyOf,
+  parseId,
+  type Resource,
+  View,
+} from "../../resources/resource";
 import { ResourceType } from "../resource-type";
 
 export type PolicyAssignmentBody = {
@@ -109,27 +117,21 @@ type PolicyExemptionBody = {
   readonly expiresOn?: string;
 };
 
-const type = "Microsoft.Authorization/policyExemptions";
+const exemptionType = "Microsoft.Authorization/policyExemptions";
 
 export const policyExemption: ResourceType<PolicyExemptionBody> = {
   token: "azure-native:authorization:PolicyExemption",
-  type,
+  type: exemptionType,
   isStateless: true,
 
   accept({ id, body }, view) {
-    const { policyAssignmentId, exemptionCategory } = body;
+    const { policyAssignmentId } = body;
     const assignment = view.find(policyAssignmentId);
     if (assignment === undefined) {
       throw new AzureError(
         404,
         "PolicyAssignmentNotFound",
         `The policy assignment '${policyAssignmentId}' is not found.`,
-      );
-    }
-    if (!/^(Mitigated|Waiver)$/i.test(exemptionCategory)) {
-      throw refuse(
-        "InvalidPolicyExemption",
-        `The policy exemption '${id.name}' has the category '${exemptionCategory}'.`,
       );
     }
     if (!isWithin(id.parent, parseId(assignment.id)!.parent)) {
@@ -144,7 +146,7 @@ export const policyExemption: ResourceType<PolicyExemptionBody> = {
 
 /** Whether what an assignment denies is allowed at a scope all the same. */
 export const isExempt = (scope: string, assignmentId: string, view: View, now: Date): boolean =>
-  view.ofType(type).some(({ id, body }) => {
+  view.ofType(exemptionType).some(({ id, body }) => {
     const { policyAssignmentId, expiresOn } = body as PolicyExemptionBody;
     return (
       keyOf(policyAssignmentId) === keyOf(assignmentId) &&
@@ -287,3 +289,40 @@ const builtInPolicies: Readonly<Record<string, PolicyDefinitionBody>> = {
     },
   },
 };
+
+type LockBody = {
+  level: string;
+  notes?: string;
+};
+
+const lockType = "Microsoft.Authorization/locks";
+
+export const managementLock: ResourceType<LockBody> = {
+  token: "azure-native:authorization:ManagementLockByScope",
+  type: lockType,
+  isStateless: true,
+
+  accept: ({ body }) => ({ body }),
+};
+
+/**
+ * Throws where a lock forbids it: one at the resource or above, and of a deletion also one on what is deleted
+ * with it. Locks themselves are written and deleted by who has the right to.
+ */
+export function checkLocks(id: ArmId, operation: "write" | "delete", view: View): void {
+  if (id.type.toLowerCase() === lockType.toLowerCase()) return;
+  const scopeOf = (lock: Resource): string => parseId(lock.id)!.parent;
+  const holds = (lock: Resource): boolean => {
+    const scope = scopeOf(lock);
+    const isBelow = operation === "delete" && isWithin(scope, id.id);
+    const isHere = isBelow || isWithin(id.id, scope);
+    return isHere && (operation === "delete" || lock.body["level"] === "ReadOnly");
+  };
+  const locks = view.ofType(lockType).filter(holds);
+  if (locks.length === 0) return;
+  throw conflict(
+    "ScopeLocked",
+    `The scope '${id.id}' cannot perform ${operation} operation because following scope(s) are locked: ` +
+      `'${locks.map(scopeOf).join("','")}'. Please remove the lock and try again.`,
+  );
+}
