@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -108,4 +108,20 @@ it("asks kubectl for subresources by their option, as TYPE/NAME is an object of 
 
   expect(commands).not.toEqual([]);
   expect(commands.filter((command) => /\w\/\w/.test(command))).toEqual([]);
+});
+
+it("writes what is secret where git does not look, and for its owner alone", () => {
+  const pattern = /^.*pulumi stack output (?=.*--show-secrets)[^`\n]*>\s*([\w./-]+).*$/gm;
+  const found = pages.flatMap((page) => [...read(page).matchAll(pattern)]);
+  const files = found.map(([, file = ""]) => file);
+  const { stdout } = spawnSync("git", ["check-ignore", ...files], {
+    cwd: checkout,
+    encoding: "utf8",
+  });
+
+  expect(files).not.toEqual([]);
+  expect(files.filter((file) => !stdout.split("\n").includes(file))).toEqual([]);
+  expect(found.map(([line]) => line).filter((line) => !line.includes("(umask 077 && "))).toEqual(
+    [],
+  );
 });
