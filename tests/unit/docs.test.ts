@@ -58,7 +58,9 @@ describe.each(pages)("%s", (page) => {
 
   it("names npm commands that exist", () => {
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-    const commands = [...text.matchAll(/\bnpm (?:run (\w[\w:-]*)|(start|stop|test)\b)/g)];
+    const commands = [
+      ...text.matchAll(/\bnpm (?:run (?:--silent )?(\w[\w:-]*)|(start|stop|test)\b)/g),
+    ];
     const names = commands.map(([, name, short]) => name ?? short ?? "");
     expect(names.filter((name) => !(name in scripts))).toEqual([]);
   });
@@ -124,4 +126,15 @@ it("writes what is secret where git does not look, and for its owner alone", () 
   expect(found.map(([line]) => line).filter((line) => !line.includes("(umask 077 && "))).toEqual(
     [],
   );
+});
+
+it.each([
+  ["keeps npm's own lines out of documents", /\bnpm run [^`"\n]*--json\b/g, "npm run --silent "],
+  ["copies the project without a stack", /\bpulumi new [^`\n]*/g, " --generate-only"],
+])("%s", (_, pattern, part) => {
+  const places = [...pages, "tools/cli/commands.cjs"];
+  const commands = places.flatMap((place) => read(place).match(pattern) ?? []);
+
+  expect(commands).not.toEqual([]);
+  expect(commands.filter((command) => !command.includes(part))).toEqual([]);
 });

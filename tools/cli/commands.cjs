@@ -183,6 +183,7 @@ module.exports = {
       },
     },
     after: [
+      "Example: npm run --silent doctor -- --stack prod --json",
       "Exit codes: 0 healthy; 1 not healthy; 2 could not look: no such stack, no outputs, the API does not answer, or " +
         "wrong usage; 130 interrupted.",
     ],
