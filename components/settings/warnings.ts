@@ -1,4 +1,4 @@
-import { isPrivate } from "./rules/ranges";
+import { isPrivate, overlap } from "./rules/ranges";
 import { toRemove, toSet } from "./problem";
 import type { Settings } from "./settings";
 import { machinesOf } from "./topology";
@@ -6,6 +6,9 @@ import { machinesOf } from "./topology";
 /** Whether a range is wider than any network of one owner. */
 const isOpen = (ranges: readonly string[]): boolean =>
   ranges.some((range) => Number(range.split("/")[1]) < 8);
+
+/** Whether no request to a public address comes from there. A lab may make its internet of RFC 2544's range. */
+const isInside = (range: string): boolean => isPrivate(range) && !overlap(range, "198.18.0.0/15");
 
 /** How many control planes the fullest zone has. */
 function fullest(settings: Settings): number {
@@ -23,6 +26,14 @@ export const warnings = (settings: Settings): string[] =>
       message:
         "apiAccessCidrs opens the Kubernetes API to the whole internet; only its " +
         "certificates guard it.",
+    },
+    {
+      holds: settings.apiAccess === "public" && settings.apiAccessCidrs.every(isInside),
+      message:
+        `apiAccess is public, and apiAccessCidrs has private ranges alone (${settings.apiAccessCidrs.join(", ")}): who asks a ` +
+        "public address comes from a public address, so that nobody reaches the API, pulumi up neither. Add the address by which " +
+        `you leave: pulumi config set --path 'apiAccessCidrs[${settings.apiAccessCidrs.length}]' "$(curl -s https://api.ipify.org)/32". ` +
+        "Or, before the first pulumi up, keep the API inside: pulumi config set apiAccess private.",
     },
     {
       holds: isOpen(settings.sshAccessCidrs),

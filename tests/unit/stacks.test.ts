@@ -59,9 +59,9 @@ describe("Pulumi.yaml", () => {
   });
 });
 
-describe.each(["dev", "prod", "local"])("the %s stack", (stack) => {
+describe.each(["dev", "prod", "local", "machines"])("the %s stack", (stack) => {
   it("is valid, and gives no warning", () => {
-    settingsWith({ ...stackValues(stack), ...access });
+    settingsWith({ ...access, ...stackValues(stack) });
     expect(pulumi.log.warn).not.toHaveBeenCalled();
   });
 

@@ -544,6 +544,11 @@ describe("settings warnings", () => {
       { apiAccessCidrs: ["203.0.113.0/24", "128.0.0.0/1"] },
       "apiAccessCidrs opens",
     ],
+    [
+      "a public API for private addresses alone",
+      { apiAccessCidrs: ["10.1.0.0/16", "100.64.0.0/10"] },
+      "private ranges alone (10.1.0.0/16, 100.64.0.0/10)",
+    ],
     ["SSH open to everyone", { sshAccessCidrs: ["0.0.0.0/0"] }, "sshAccessCidrs opens"],
     ...["networkCidr", "podCidr", "serviceCidr"].map((key): [string, Partial<Settings>, string] => [
       `a public ${key}`,
@@ -587,6 +592,8 @@ describe("settings warnings", () => {
   it.each<[string, Partial<Settings>]>([
     ["valid settings", {}],
     ["a large owner's network", { apiAccessCidrs: ["17.0.0.0/8"] }],
+    ["private ranges beside a public one", { apiAccessCidrs: ["10.1.0.0/16", "203.0.113.0/24"] }],
+    ["private ranges of a private API", { apiAccess: "private", apiAccessCidrs: ["10.1.0.0/16"] }],
     [
       "ranges of every private kind",
       { networkCidr: "192.168.0.0/16", podCidr: "100.64.0.0/10", serviceCidr: "198.18.0.0/15" },
