@@ -201,10 +201,18 @@ export function idOfCreated(
     : undefined;
 }
 
-/** The subscription that a state or a plan is about, by the first id in it that names one. */
+/**
+ * The subscription of a state's or a plan's own group. What a machine names, and where roles are assigned, may be in
+ * those of others.
+ */
 export function subscriptionIn(resources: readonly Recorded[]): string | undefined {
-  const own = resources.filter(isInAzure);
-  const text = JSON.stringify(own.map(({ id, inputs }) => [id, inputs]));
+  const places: ((one: Recorded) => unknown)[] = [
+    ({ type, id }) => idTemplates[type]?.startsWith(group) && id,
+    ({ type, inputs }) => type === "azure-native:authorization:RoleDefinition" && inputs?.["scope"],
+    ({ type, inputs }) =>
+      type === "pulumi:providers:azure-native" && `/subscriptions/${inputs?.["subscriptionId"]}`,
+  ];
+  const text = places.flatMap((place) => resources.map(place)).join(" ");
   return /\/subscriptions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/i.exec(text)?.[1];
 }
 

@@ -31,9 +31,9 @@ export function ownPulumi(
   };
 }
 
-/** The subscription that a program of this shell would work in. */
+/** The subscription of this shell, as azure-native takes it where its stack names none. */
 export async function ownSubscription(): Promise<string | undefined> {
-  const named = process.env["ARM_SUBSCRIPTION_ID"] ?? process.env["AZURE_SUBSCRIPTION_ID"];
+  const named = process.env["ARM_SUBSCRIPTION_ID"];
   if (named) return named;
   try {
     const words = ["account", "show", "--query", "id", "--output", "tsv"];

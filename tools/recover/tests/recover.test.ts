@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -15,6 +15,7 @@ import {
   unknown,
   withCreated,
 } from "../azure";
+import { ownSubscription } from "../own-pulumi";
 import { recover } from "../recover";
 import * as concurrency from "../../shared/concurrency";
 import { testFolder } from "../../../tests/support/test-folder";
@@ -585,12 +586,49 @@ describe("the table of ids", () => {
     expect(created("web:WebApp", { name: "a" })).toBeUndefined();
   });
 
-  it("reads the subscription from what is Azure's, and from nothing else", () => {
-    const other = { urn: "a", type: "other:a:B", custom: true, id: "/subscriptions/0" };
-    const scope = `/subscriptions/${subscription}`;
-    const planned = { urn: "b", type: "azure-native:a:B", custom: true, inputs: { scope } };
+  const ofOthers = "0de5c0de-0000-4000-8000-000000000002";
+  const scope = `/subscriptions/${ofOthers}`;
+  const identity = `${scope}/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i`;
+  const machine = { ...sentVm, identity: { userAssignedIdentities: [identity] } };
+  const assigned = { id: `${scope}/providers/Microsoft.Authorization/roleAssignments/r` };
+  const beside = [
+    resource("azure-native:compute:VirtualMachine", "m-vm", machine),
+    resource("azure-native:authorization:RoleAssignment", "pulls", { scope }, assigned),
+  ];
+  const provider = (subscriptionId: string) =>
+    resource("pulumi:providers:azure-native", "default", { subscriptionId });
+  const role = (id: string) =>
+    resource("azure-native:authorization:RoleDefinition", "role", {
+      scope: `/subscriptions/${id}`,
+    });
 
-    expect(subscriptionIn([other])).toBeUndefined();
-    expect(subscriptionIn([other, planned])).toBe(subscription);
+  it.each([
+    ["what is recorded in a group, whatever a plan says", [role(ofOthers), group]],
+    [
+      "a role of the program's, whatever the provider was told",
+      [provider(ofOthers), role(subscription)],
+    ],
+    ["the provider", [provider(subscription)]],
+  ])("reads the subscription from %s", (_, resources) => {
+    expect(subscriptionIn([...beside, ...resources])).toBe(subscription);
+  });
+
+  it("reads no subscription from what machines name, nor from where roles are assigned", () => {
+    expect(subscriptionIn(beside)).toBeUndefined();
+  });
+
+  it("takes the shell's subscription where the plugin does", async () => {
+    const bin = testFolder();
+    writeFileSync(
+      join(bin, "az"),
+      `#!/bin/sh\necho "$*" | grep -q "^account show " && echo of-az\n`,
+    );
+    chmodSync(join(bin, "az"), 0o755);
+    const PATH = `${bin}:${process.env["PATH"]}`;
+    jest.replaceProperty(process, "env", { PATH, AZURE_SUBSCRIPTION_ID: ofOthers });
+    expect(await ownSubscription()).toBe("of-az");
+
+    process.env["ARM_SUBSCRIPTION_ID"] = subscription;
+    expect(await ownSubscription()).toBe(subscription);
   });
 });
