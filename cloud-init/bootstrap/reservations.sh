@@ -8,14 +8,15 @@ reserved="$patches/kubeletconfiguration!reserved.json"
 # AKS's formula, by this machine's own cores and memory, and by how many pods it takes
 # (learn.microsoft.com/azure/aks/node-resource-reservations).
 reservation() {
-  local cores mebibytes cpu memory
+  local cores mebibytes cpu memory most
   cores=$(nproc --all)
   mebibytes=$(free --mebi | awk '$1 == "Mem:" { print $2 }')
   if ((cores == 1)); then cpu=60; else cpu=$((60 + 20 * (cores < 4 ? cores : 4))); fi
   if ((cores > 4)); then cpu=$((cpu + 10 * (cores - 4))); fi
   memory=$((20 * max_pods + 50))
-  # Another kernel leaves another few MiB: in steps, since each difference starts the kubelet anew.
-  if ((memory > mebibytes / 4)); then memory=$((mebibytes / 4 / 64 * 64)); fi
+  # Of the size's memory, of which each kernel leaves another few MiB: each difference starts the kubelet anew.
+  most=$(((mebibytes + 511) / 512 * 512 / 4))
+  if ((memory > most)); then memory=$most; fi
   echo "{\"kubeReserved\": {\"cpu\": \"${cpu}m\", \"memory\": \"${memory}Mi\"}}"
 }
 

@@ -599,7 +599,7 @@ describe("an upgrade", () => {
       "kubeadm upgrade node --config",
       "kubeadm init phase kubelet-start",
     ]);
-    const kubeReserved = { cpu: "140m", memory: "1920Mi" };
+    const kubeReserved = { cpu: "140m", memory: "2048Mi" };
     expect(JSON.parse(machine.read(reserved))).toEqual({ kubeReserved });
 
     machine.write("/order", "");
