@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { quoted, toRemove } from "../settings/problem";
 import { Settings } from "../settings/settings";
 import { MachinePlan, machinesOf } from "../settings/topology";
+import { spotCores } from "./hardware";
 import { type Comparison, settingsFor, shownComparisons } from "./policy-restrictions";
 import { groupWord } from "./resource-names";
 import { lacksMfa, withMfa } from "./resource-manager";
@@ -59,6 +60,12 @@ const otherSize = (machine: MachinePlan, settings: Settings) =>
 const regularMachines = (machine: MachinePlan, settings: Settings) =>
   `take regular machines: ${toRemove(`${poolPath(settings, machine)}.spot`)}`;
 
+const quota = /\bQuotaExceeded\b|\bOperationNotAllowed\b.*\b(quota|cores)\b/is;
+
+const forMore = ({ location }: Settings) =>
+  `See what is used: az vm list-usage -l ${location} -o table. Ask for more in the Azure portal ` +
+  "(Quotas, Compute), then run pulumi up again.";
+
 const withoutIt =
   "All else is made without it by pulumi up --continue-on-error, and each pulumi up tries it again.";
 
@@ -94,12 +101,19 @@ const refusals: readonly Refusal[] = [
       `  Take another size, then run pulumi up again: ${otherSize(machine, settings)}`,
   },
   {
-    pattern: /\bQuotaExceeded\b|\bOperationNotAllowed\b.*\b(quota|cores)\b/is,
+    isOfSpot: true,
+    pattern: quota,
+    means: (machine, settings) =>
+      `the quota ${spotCores}, which spot machines of all sizes share, has no room for another ${machine.size} in ${place(machine, settings)}.\n` +
+      `  ${forMore(settings)} Or take a smaller size: ${otherSize(machine, settings)}, ` +
+      `or fewer machines: pulumi config set --path '${poolPath(settings, machine)}.count' COUNT, ` +
+      `or ${regularMachines(machine, settings)}`,
+  },
+  {
+    pattern: quota,
     means: (machine, settings) =>
       `the vCPU quota of this subscription has no room for another ${machine.size} in ${place(machine, settings)}.\n` +
-      `  See what is used: az vm list-usage -l ${settings.location} -o table. Ask for more in the Azure portal ` +
-      "(Quotas, Compute), then run pulumi up again. " +
-      `Or take a size of another family: ${otherSize(machine, settings)}`,
+      `  ${forMore(settings)} Or take a size of another family: ${otherSize(machine, settings)}`,
   },
   {
     pattern: /\bMultiple VMExtensions per handler\b/i,

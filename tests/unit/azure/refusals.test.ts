@@ -72,6 +72,12 @@ describe("machine refusal", () => {
         price,
         /costs more than its pool's maxPrice now.*pulumi up --continue-on-error.*\[0\]\.spot\.maxPrice'/s,
       ],
+      [
+        "OperationNotAllowed",
+        "Operation could not be completed as it results in exceeding approved LowPriorityCores quota.",
+        /^(?!.*another family).*lowPriorityCores.*pulumi up again.*\[0\]\.size' SIZE.*\[0\]\.count' COUNT.*\[0\]\.spot'/s,
+      ],
+      ["QuotaExceeded", "…", /lowPriorityCores/],
     ])("%s says what it means, and the ways on", (code, message, says) => {
       expect(explained(spot, validSettings, [atOnce(code, message)])).toMatch(says);
       expect(explained(worker, validSettings, [atOnce(code, message)]) ?? "").not.toMatch(says);
