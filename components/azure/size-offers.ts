@@ -249,9 +249,9 @@ interface WantedResize {
 }
 
 /**
- * Which machines Azure would not resize, though it makes new ones of that size: a temporary disk
- * can neither come nor go, nor can the kind of the disk controller change. One that is made anew keeps
- * its interface, which cannot belong to a machine without accelerated networking when it has that.
+ * Which machines Azure would not resize, though it makes new ones of that size: the kind of the disk
+ * controller cannot change. One that is made anew keeps its interface, which cannot belong to a
+ * machine without accelerated networking when it has that.
  */
 export function resizeProblems(
   machines: readonly MachinePlan[],
@@ -266,10 +266,6 @@ export function resizeProblems(
     const isResized = !created.includes(machine);
     const hasNvme = diskController === undefined ? isNvmeOnly(now) : diskController === "NVMe";
     const fixed: [boolean, string][] = [
-      [
-        isResized && hasTemporaryDisk(now) !== hasTemporaryDisk(next),
-        `has ${hasTemporaryDisk(next) ? "a" : "no"} temporary disk and ${before} has ${hasTemporaryDisk(now) ? "one" : "none"}`,
-      ],
       [
         isResized && isNvmeOnly(next) && !hasNvme,
         `has NVMe disk controllers only, and the machine was made with SCSI`,
@@ -296,13 +292,15 @@ export function resizeProblems(
 /**
  * Names of those of these machines that have to be deallocated for their new size: Azure keeps a
  * machine that has hardware on hardware of that kind, and says which sizes that has. Where it does
- * not say, a machine is deallocated: the size may be refused else, after the drain.
+ * not say, a machine is deallocated: the size may be refused else, after the drain. So is one whose
+ * temporary disk comes or goes, which Azure supports for Linux without saying whether while it runs.
  *
  * @param resized machines that exist and get another size
  */
 export async function getDeallocations(
   resized: readonly MachinePlan[],
   machines: AzureState["machines"],
+  skus: readonly Sku[],
   settings: Pick<Settings, "clusterName" | "resourceGroup">,
   { arm, subscriptionId }: AzureConnection,
 ): Promise<Set<string>> {
@@ -318,14 +316,21 @@ export async function getDeallocations(
         (sizes) => !sizes.some((one) => isSameSize(one.name, size)),
         () => true,
       );
+  const sizes = sizesIn(skus);
+  const hasTemporaryDisk = (size = ""): boolean => {
+    const sku = sizes.get(size.toLowerCase());
+    return Number((sku && capability(sku, "MaxResourceVolumeMB")) ?? 0) > 0;
+  };
   const asked = resized.filter(({ name }) => machines.get(name)?.power !== "deallocated");
-  const bound = await Promise.all(asked.map(isBound));
+  const bound = await Promise.all(
+    asked.map(
+      async (machine) =>
+        hasTemporaryDisk(machines.get(machine.name)?.size) !== hasTemporaryDisk(machine.size) ||
+        isBound(machine),
+    ),
+  );
   return new Set(asked.filter((_, index) => bound[index]).map(({ name }) => name));
 }
-
-/** False where Azure does not say, as of sizes with storage of their own. */
-const hasTemporaryDisk = (sku: Sku): boolean =>
-  Number(capability(sku, "MaxResourceVolumeMB") ?? 0) > 0;
 
 /** Azure's list says nothing of sizes from before there was NVMe. */
 const hasScsiOnly = (sku: Sku): boolean =>

@@ -157,7 +157,7 @@ const namesOf = (machines: readonly MachinePlan[]): Set<string> =>
  * the decision and of all answers.
  */
 async function check(observed: Observed, decision: Decision) {
-  const { settings, connection, azure, now, previous } = observed;
+  const { settings, connection, azure, now, offers, previous } = observed;
   const { initialization, changes, controlPlanes, current, started, stopped, resized } = decision;
   const { kubeconfig } = previous;
   const isStopped = stopped.problems.length > 0;
@@ -172,7 +172,13 @@ async function check(observed: Observed, decision: Decision) {
     kubeconfig,
     now,
   };
-  const deallocated = await getDeallocations(resized, azure.machines, settings, connection);
+  const deallocated = await getDeallocations(
+    resized,
+    azure.machines,
+    offers.skus,
+    settings,
+    connection,
+  );
   const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
   // What is not well is not asked for its version or its members.
   const isWell = !isStopped && gate.problems.length === 0;

@@ -245,8 +245,6 @@ describe("resize offers", () => {
   };
 
   it.each([
-    ["plain", "temporary", "has a temporary disk and plain has none"],
-    ["temporary", "plain", "has no temporary disk and temporary has one"],
     ["plain", "nvme", "has NVMe disk controllers only"],
     ["both", "nvme", "has NVMe disk controllers only"],
     ["nvme", "plain", "has SCSI disk controllers only"],
@@ -266,6 +264,8 @@ describe("resize offers", () => {
     ["plain", "fast"],
     ["plain", "older"],
     ["plain", "both"],
+    ["plain", "temporary"],
+    ["temporary", "plain"],
     ["nvme", "both"],
     ["nvme", "other nvme"],
     ["unknown", "temporary"],
@@ -304,8 +304,9 @@ describe("resize offers", () => {
   });
 
   describe("a machine that gets another size", () => {
-    const power = (state: string) => new Map([[machine.name, { size: "before", power: state }]]);
-    const ask = async (sizes: string[] | Error, state = "running") => {
+    const power = (state: string, size: string) =>
+      new Map([[machine.name, { size, power: state }]]);
+    const ask = async (sizes: string[] | Error, state = "running", before = "before") => {
       const asked: string[] = [];
       const arm = {
         list: async (path: string) => {
@@ -316,7 +317,9 @@ describe("resize offers", () => {
       } as unknown as AzureConnection["arm"];
       const connection = { arm, subscriptionId: "s", tenantId: "t" };
       const resized = [{ ...machine, size: "Standard_B2s" }];
-      const names = await getDeallocations(resized, power(state), validSettings, connection);
+      const listed = [...skus, sku("Standard_B2s")];
+      const machines = power(state, before);
+      const names = await getDeallocations(resized, machines, listed, validSettings, connection);
       return { asked, isDeallocated: names.has(machine.name) };
     };
 
@@ -336,6 +339,15 @@ describe("resize offers", () => {
     it("is asked about while it is stopped, and not while it is deallocated", async () => {
       expect(await ask([], "stopped")).toMatchObject({ isDeallocated: true });
       expect(await ask([], "deallocated")).toEqual({ asked: [], isDeallocated: false });
+    });
+
+    it("is deallocated where its temporary disk goes, whatever its hardware has", async () => {
+      expect(await ask(["Standard_B2s"], "running", "temporary")).toMatchObject({
+        isDeallocated: true,
+      });
+      expect(await ask(["Standard_B2s"], "deallocated", "temporary")).toMatchObject({
+        isDeallocated: false,
+      });
     });
   });
 });

@@ -296,6 +296,12 @@ itAnswers("extension", [
   ],
   ["one while it is deallocated", taken, power(id, "deallocate"), otherHardware],
   [
+    "one with a temporary disk while it is deallocated",
+    taken,
+    power(id, "deallocate"),
+    sized("Standard_D2ds_v5"),
+  ],
+  [
     "an extension's change while it is off",
     notRunning,
     power(id, "deallocate"),
