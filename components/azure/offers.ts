@@ -22,7 +22,7 @@ import {
   Sku,
   skuProblems,
 } from "./size-offers";
-import { AzureState } from "./state";
+import { AzureAnswer } from "./state";
 
 /** What a region has for this subscription. */
 export interface Offers {
@@ -88,7 +88,7 @@ function architecturesOf(
 export function offerProblems(
   machines: readonly MachinePlan[],
   created: readonly MachinePlan[],
-  existing: AzureState["machines"],
+  { machines: existing, shown }: Pick<AzureAnswer, "machines" | "shown">,
   { skus, quotas, addresses, images }: Offers,
   settings: Settings,
   { subscriptionId }: AzureConnection,
@@ -106,7 +106,7 @@ export function offerProblems(
   );
   return [
     ...skuProblems(placed, skus, { location, encryptionAtHost, command }),
-    ...resizeProblems(machines, { skus, existing, created, command }),
+    ...resizeProblems(machines, { skus, existing, created, shown, command }),
     ...quotaProblems(machines, quotas, { subscriptionId, location, skus, existing, command }),
     ...addressQuotaProblems(settings, addresses, subscriptionId),
     ...imageProblems(created, images, hardwareOf(created, { skus }), settings),

@@ -2,6 +2,7 @@ import type { LocalDisk, Settings } from "../settings/settings";
 import { MachinePlan } from "../settings/topology";
 import type { AzureConnection } from "./resource-manager";
 import { groupId } from "./resource-names";
+import { type Shown, shownAs } from "./shown";
 import { AzureState, computeVersion, MachineState } from "./state";
 
 /** One entry of Azure's Microsoft.Compute/skus, as far as it is read here. */
@@ -244,27 +245,29 @@ interface WantedResize {
   readonly existing: ReadonlyMap<string, Pick<MachineState, "size" | "diskController">>;
   /** Those of the machines that are made anew. */
   readonly created: readonly MachinePlan[];
+  readonly shown: Shown;
   /** What changes a machine's size, without the value. */
   readonly command: (machine: MachinePlan) => string;
 }
 
 /**
  * Which machines Azure would not resize, though it makes new ones of that size: the kind of the disk
- * controller cannot change. One that is made anew keeps its interface, which cannot belong to a
- * machine without accelerated networking when it has that.
+ * controller cannot change. One that is made anew, also in place of a VM that is gone, keeps its
+ * interface, which cannot belong to a machine without accelerated networking when it has that.
  */
 export function resizeProblems(
   machines: readonly MachinePlan[],
-  { skus, existing, created, command }: WantedResize,
+  { skus, existing, created, shown, command }: WantedResize,
 ): string[] {
   const sizes = sizesIn(skus);
   return machines.flatMap((machine) => {
     const { name, size } = machine;
-    const { size: before = size, diskController } = existing.get(name) ?? {};
-    const [now, next] = [before, size].map((one) => sizes.get(one.toLowerCase()));
-    if (now === undefined || next === undefined || now === next) return [];
+    const { size: before, diskController } = existing.get(name) ?? {};
+    const [now, next] = [before ?? size, size].map((one) => sizes.get(one.toLowerCase()));
     const isResized = !created.includes(machine);
+    if (now === undefined || next === undefined || (now === next && isResized)) return [];
     const hasNvme = diskController === undefined ? isNvmeOnly(now) : diskController === "NVMe";
+    const nic = shown.get(shownAs("azure-native:network:NetworkInterface", `${name}-nic`));
     const fixed: [boolean, string][] = [
       [
         isResized && isNvmeOnly(next) && !hasNvme,
@@ -275,7 +278,8 @@ export function resizeProblems(
         `has SCSI disk controllers only, and the machine was made with NVMe`,
       ],
       [
-        hasAcceleratedNetworking(now) && !hasAcceleratedNetworking(next),
+        nic?.properties?.["enableAcceleratedNetworking"] === true &&
+          !hasAcceleratedNetworking(next),
         `has no accelerated networking, and the machine's interface was made with it`,
       ],
     ];
@@ -283,8 +287,10 @@ export function resizeProblems(
       .filter(([holds]) => holds)
       .map(
         ([, difference]) =>
-          `${name}: size ${size} ${difference}, which Azure changes on no machine; ` +
-          `take another size, or keep this one (${command(machine)} ${before})`,
+          `${name}: size ${size} ${difference}, which Azure changes on no machine; take another size` +
+          (before === undefined
+            ? ` (${command(machine)} SIZE)`
+            : `, or keep this one (${command(machine)} ${before})`),
       );
   });
 }

@@ -192,7 +192,7 @@ export function decide(observed: Observed): Decision {
       ...observed.diskEncryption.problems,
       ...network.problems,
       ...unknownManifests.map((text) => text.replaceAll("\n", "\n    ")),
-      ...offerProblems(machines, created, azure.machines, offers, settings, connection),
+      ...offerProblems(machines, created, azure, offers, settings, connection),
       ...(lacksTags(settings, group) ? [] : initialization.problems),
       ...(exists
         ? [

@@ -2,6 +2,7 @@ import { AzureConnection } from "../../../components/azure/resource-manager";
 import { type Hardware, hardwareOf } from "../../../components/azure/hardware";
 import { getOffers, offerProblems } from "../../../components/azure/offers";
 import { getDeallocations, resizeProblems, Sku } from "../../../components/azure/size-offers";
+import { shownAs } from "../../../components/azure/shown";
 import { replacementInputsOf } from "../../../components/machine/generation";
 import { createdMachines, PreviousOutputs } from "../../../components/plan/machine-changes";
 import { Settings } from "../../../components/settings/settings";
@@ -60,7 +61,8 @@ describe("offers", () => {
       { machines: state },
       machines && ({ machines } as PreviousOutputs),
     );
-    return offerProblems(planned, created, state, offers, wanted, connection);
+    const found = { machines: state, shown: new Map() };
+    return offerProblems(planned, created, found, offers, wanted, connection);
   }
 
   const all = Object.fromEntries(machinesOf(validSettings).map(({ name }) => [name, "now"]));
@@ -232,14 +234,18 @@ describe("resize offers", () => {
     isCreated = false,
     listed: readonly Sku[] = skus,
     diskController?: string,
+    isAccelerated = before === "fast",
   ) => {
     const resized = { ...machine, size };
+    const name = `${machine.name}-nic`;
+    const nic = { name, properties: { enableAcceleratedNetworking: isAccelerated } };
     return resizeProblems([resized], {
       skus: listed,
       created: isCreated ? [resized] : [],
       existing: new Map(
         before === undefined ? [] : [[machine.name, { size: before, diskController }]],
       ),
+      shown: new Map([[shownAs("azure-native:network:NetworkInterface", name), nic]]),
       command: () => "pulumi config set controlPlaneSize",
     });
   };
@@ -301,6 +307,20 @@ describe("resize offers", () => {
     expect(check("plain", "temporary", true)).toEqual([]);
     expect(check("plain", "nvme", true)).toEqual([]);
     expect(check("fast", "plain", true)).toHaveLength(1);
+  });
+
+  it("minds by Azure's interface whether it has accelerated networking, also where its VM is gone", () => {
+    const made = (isAccelerated: boolean, before?: string, size = "plain") =>
+      check(before, size, true, skus, undefined, isAccelerated);
+
+    expect(made(true)).toEqual([
+      expect.stringMatching(
+        /size plain has no accelerated networking.*\(pulumi config set controlPlaneSize SIZE\)$/,
+      ),
+    ]);
+    expect(made(true, undefined, "fast")).toEqual([]);
+    expect(made(false)).toEqual([]);
+    expect(made(false, "fast")).toEqual([]);
   });
 
   describe("a machine that gets another size", () => {
