@@ -171,6 +171,8 @@ function partIn(end: string, given: string, { network, isAllowed }: Known): Part
   if (given === "*" || given === "0.0.0.0/0" || isSame(given, end)) return "all";
   if (isSame(end, "AzureLoadBalancer") && isRange(given))
     return isIn(addressesOf(azuresAddress), addressesOf(given)) ? "all" : "none";
+  // The second tag has the address of the first (MicrosoftDocs/azure-docs #38326).
+  if (isSame(end, "AzureLoadBalancer") && isSame(given, "VirtualNetwork")) return "all";
   if (!isRange(end) || isRange(given)) return "none";
   const span = addressesOf(end);
   const isInNetwork = network.some((one) => isIn(span, one));

@@ -195,11 +195,15 @@ it.each<[string, string, Change, Change, boolean]>([
   ).toBe(expected);
 });
 
-it("takes the balancers' probes by their tag", () => {
+it("takes the balancers' probes by their tag, and by the network's, which has their address too", () => {
   const probes = { from: "AzureLoadBalancer" };
+  const from = (sourceAddressPrefix: string, change: Change = {}) =>
+    rule("probes", { sourceAddressPrefix, ...change });
+  const closes = rule("closes", { access: "Deny", priority: 4096 });
 
-  expect(stops([], probes)).toBe("DenyAllInBound");
-  expect(stops([rule("probes", { sourceAddressPrefix: "AzureLoadBalancer" })], probes)).toBe(
-    undefined,
-  );
+  expect(stops([], probes)).toBeUndefined();
+  expect(stops([closes], probes)).toBe("closes");
+  expect(stops([closes, from("AzureLoadBalancer")], probes)).toBeUndefined();
+  expect(stops([closes, from("VirtualNetwork")], probes)).toBeUndefined();
+  expect(stops([from("VirtualNetwork", { access: "Deny" })], probes)).toBe("probes");
 });

@@ -620,9 +620,23 @@ it("takes the address from where Azure probes for its balancers' tag", () => {
       rule("closed", { access: "Deny", priority: 102 }),
     );
 
-  expect(baseline("168.63.129.16/32")).toEqual([]);
+  for (const tag of ["168.63.129.16/32", "VirtualNetwork"]) expect(baseline(tag)).toEqual([]);
   expect(baseline("168.63.129.17/32")).toEqual([
     expect.stringMatching(/TCP 6443 from AzureLoadBalancer .*probes/),
+    expect.stringMatching(/TCP 30000-32767 from AzureLoadBalancer .*probe/),
+  ]);
+});
+
+it("takes a rule against the tag of the network for one against probes, which come from an address in it", () => {
+  const closed = rule("closed", {
+    ...{ sourceAddressPrefix: "VirtualNetwork", access: "Deny", priority: 4000 },
+  });
+  const nodes = rule("nodes", { sourceAddressPrefix: "10.1.0.0/16", priority: 100 });
+  const probes = rule("probes", { sourceAddressPrefix: "AzureLoadBalancer", priority: 101 });
+
+  expect(withRules(nodes, probes, closed)).toEqual([]);
+  expect(withRules(nodes, closed)).toEqual([
+    expect.stringMatching(/closed \(priority 4000\) .*TCP 6443 from AzureLoadBalancer .*probes/),
     expect.stringMatching(/TCP 30000-32767 from AzureLoadBalancer .*probe/),
   ]);
 });

@@ -19,13 +19,13 @@ type Match = string | undefined | "nothing";
 /** Service tags as ranges; one that means nothing here matches nothing. */
 function addresses(side: "saddr" | "daddr", given: readonly string[], ranges: readonly string[]) {
   const is = (values: readonly string[]): Match =>
-    values.length === 0 ? "nothing" : `ip ${side} ${set(values)}`;
+    values.length === 0 ? "nothing" : `ip ${side} ${set([...new Set(values)])}`;
   const words = given.filter((one) => one !== "");
   if (words.some((one) => ["*", "0.0.0.0/0", "any"].includes(one.toLowerCase()))) return undefined;
   if (words.some((one) => one.toLowerCase() === "internet")) return `ip ${side} != ${set(ranges)}`;
   return is(
     words.flatMap((one) => {
-      if (one.toLowerCase() === "virtualnetwork") return ranges;
+      if (one.toLowerCase() === "virtualnetwork") return [...ranges, platformAddress];
       if (one.toLowerCase() === "azureloadbalancer") return [platformAddress];
       return /^[\d./]+$/.test(one) ? [one] : [];
     }),

@@ -220,6 +220,7 @@ test("a denial drops, tags mean ranges, and a tag that means nothing here admits
         destinationPortRange: "*",
       }),
       rule({ sourceAddressPrefixes: ["VirtualNetwork", "AzureLoadBalancer"] }),
+      rule({ access: "Deny", sourceAddressPrefixes: ["VirtualNetwork"] }),
       rule({ sourceAddressPrefixes: ["Storage"] }),
     ]),
     new Map(),
@@ -227,6 +228,8 @@ test("a denial drops, tags mean ranges, and a tag that means nothing here admits
   expect(chain("inbound-s1", text)).toEqual([
     "ip daddr { 172.16.0.0/16 } drop",
     "meta l4proto tcp ip saddr { 172.16.0.0/16, 168.63.129.16 } ip daddr { 172.16.0.0/16 } th dport { 6443 } accept",
+    // Azure probes from an address that it counts among a network's.
+    "meta l4proto tcp ip saddr { 172.16.0.0/16, 168.63.129.16 } ip daddr { 172.16.0.0/16 } th dport { 6443 } drop",
   ]);
 });
 
