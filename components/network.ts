@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { apiPort } from "./api-server";
 import { type ExistingNetwork, subnetIdOf } from "./azure/existing-network";
-import { knownOutput, Shown, shownText } from "./azure/shown";
+import { knownOutput, Shown, shownAs, shownText } from "./azure/shown";
 import type { ClusterGroup } from "./cluster-group";
 import { Settings } from "./settings/settings";
 import { balancerZone, zoneCidr } from "./settings/topology";
@@ -108,11 +108,13 @@ export class Network extends pulumi.ComponentResource {
         },
         child,
       );
+      const { addedRanges: added = [] } =
+        shown.get(shownAs("azure-native:network:NatGateway", gatewayName)) ?? {};
       return {
         zone,
         suffix,
         nat,
-        address: addressOf(address, this, { name: gatewayName, shown }),
+        addresses: [addressOf(address, this, { name: gatewayName, shown }), ...added],
       };
     };
     const gateways = gatewayZones(settings).map(gateway);
@@ -152,12 +154,11 @@ export class Network extends pulumi.ComponentResource {
       );
     };
     // A node's packet to the balancer's public address leaves by the NAT gateway and comes back as
-    // a stranger. A rule for each gateway, made before a subnet leaves by it, and deleted with it:
-    // while the egress changes, both ways lead to the API.
-    for (const { zone, suffix, address } of isPrivate ? [] : gateways) {
-      rule(`nodes-reach-the-api-through-their-egress${suffix}`, 210 + Number(zone ?? 0), apiPort, [
-        address,
-      ]);
+    // a stranger, from any address that the gateway has. A rule for each gateway, made before a subnet
+    // leaves by it, and deleted with it: while the egress changes, both ways lead to the API.
+    for (const { zone, suffix, addresses } of isPrivate ? [] : gateways) {
+      const sentence = `nodes-reach-the-api-through-their-egress${suffix}`;
+      rule(sentence, 210 + Number(zone ?? 0), apiPort, addresses);
     }
 
     this.subnetIds = new Map(

@@ -59,7 +59,7 @@ export interface ExistingNetwork {
 const onlyIPv4 = (ranges: readonly string[]): string[] =>
   ranges.filter((range) => Address4.isValid(range));
 
-interface Ref {
+export interface Ref {
   readonly id: string;
 }
 
@@ -227,7 +227,7 @@ function freeIn(usages: readonly Usage[], subnetId: string): number {
 }
 
 /** Asks for a resource; undefined where there is none, or none that the login may read. */
-type Read = <T>(id: string, example: Example<T>) => Promise<T | undefined>;
+export type Read = <T>(id: string, example: Example<T>) => Promise<T | undefined>;
 
 async function ofEach<T>(
   ids: readonly (string | undefined)[],
@@ -257,17 +257,22 @@ async function gatewayOf(read: Read, id: string): Promise<Gateway> {
     properties: { publicIpAddresses?: Ref[]; publicIpPrefixes?: Ref[] };
   }>(id, { properties: {} });
   const { publicIpAddresses = [], publicIpPrefixes = [] } = gateway?.properties ?? {};
-  const found = await Promise.all(
-    [...publicIpAddresses, ...publicIpPrefixes].map((one) =>
-      read<{ properties: { ipAddress?: string; ipPrefix?: string } }>(one.id, { properties: {} }),
-    ),
-  );
   const [zone, ...others] = gateway?.zones ?? [];
   return {
     zone: others.length === 0 ? zone : undefined,
-    ranges: found.flatMap((one) => {
-      const { ipAddress, ipPrefix } = one?.properties ?? {};
-      return ipPrefix ?? (ipAddress === undefined ? [] : `${ipAddress}/32`);
-    }),
+    ranges: await rangesOf(read, [...publicIpAddresses, ...publicIpPrefixes]),
   };
+}
+
+/** Of public addresses and prefixes. */
+export async function rangesOf(read: Read, refs: readonly Ref[]): Promise<string[]> {
+  const found = await Promise.all(
+    refs.map(({ id }) =>
+      read<{ properties: { ipAddress?: string; ipPrefix?: string } }>(id, { properties: {} }),
+    ),
+  );
+  return found.flatMap((one) => {
+    const { ipAddress, ipPrefix } = one?.properties ?? {};
+    return ipPrefix ?? (ipAddress === undefined ? [] : `${ipAddress}/32`);
+  });
 }

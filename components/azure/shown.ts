@@ -10,6 +10,8 @@ import { identityNames, networkNames } from "./resource-names";
 export interface ShownResource {
   readonly name: string;
   readonly properties?: Readonly<Record<string, unknown>>;
+  /** Not Azure's, of a NAT gateway: public ranges that others have put on it, and that it sends from as well. */
+  readonly addedRanges?: readonly string[];
   readonly [property: string]: unknown;
 }
 

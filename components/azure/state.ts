@@ -1,6 +1,7 @@
 import { Settings } from "../settings/settings";
 import { ArmClient, AzureConnection } from "./resource-manager";
-import { groupId, groupName } from "./resource-names";
+import { keyOf, networkVersion, rangesOf, type Read, type Ref } from "./existing-network";
+import { egressNames, groupId, groupName } from "./resource-names";
 import { getShown, Shown, shownAs, ShownResource } from "./shown";
 import { isOfThisStack } from "./stack-tag";
 
@@ -156,7 +157,11 @@ export async function getAzureState(
     asked,
     machinesIn(arm, group),
     // Without a group there is nothing to ask for, and perhaps no provider that is registered.
-    asked.then((one) => (one === undefined ? [] : getShown(arm, group, settings))),
+    asked.then(async (one) =>
+      one === undefined
+        ? []
+        : withAddedRanges(await getShown(arm, group, settings), arm, group, settings),
+    ),
   ] as const;
   // Promise.all rejects with the first refusal, and leaves the others asking.
   await Promise.allSettled(questions);
@@ -184,6 +189,31 @@ export async function getAzureState(
     machines: new Map(own.map(({ vm, state }) => [vm.name, state])),
     shown,
   };
+}
+
+/** A public API admits its machines by all that their gateways send from, which may be in another group. */
+function withAddedRanges(
+  shown: readonly [string, ShownResource][],
+  arm: ArmClient,
+  group: string,
+  settings: Settings,
+): Promise<[string, ShownResource][]> {
+  const names = settings.apiAccess === "public" ? egressNames(settings) : [];
+  const gateways = names.map((name) => shownAs("azure-native:network:NatGateway", name));
+  const read: Read = async (id, example) => {
+    const answer = await arm.getIfReadable(id, networkVersion, example);
+    return answer === "unreadable" ? undefined : answer;
+  };
+  return Promise.all(
+    shown.map(async ([key, one]): Promise<[string, ShownResource]> => {
+      if (!gateways.includes(key)) return [key, one];
+      const own = keyOf(`${group}/providers/Microsoft.Network/publicIPAddresses/${one.name}`);
+      const added = ["publicIpAddresses", "publicIpPrefixes"]
+        .flatMap((name) => (one.properties?.[name] as Ref[] | undefined) ?? [])
+        .filter(({ id }) => keyOf(id) !== own);
+      return [key, { ...one, addedRanges: await rangesOf(read, added) }];
+    }),
+  );
 }
 
 /** A machine and its bootstrap step, and what both say of it. */

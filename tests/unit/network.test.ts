@@ -1,13 +1,18 @@
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 
 import type { ExistingNetwork } from "../../components/azure/existing-network";
+import { type Shown, shownAs } from "../../components/azure/shown";
 import { Network } from "../../components/network";
 import { Settings } from "../../components/settings/settings";
 import { dependenciesOf, Recorded, Recorder, valueOf } from "../support/record";
 import { validSettings } from "../support/sample";
 
 const type = (name: string) => `azure-native:network:${name}`;
-const build = async (change: Partial<Settings> = {}, existingNetwork?: ExistingNetwork) => {
+const build = async (
+  change: Partial<Settings> = {},
+  existingNetwork?: ExistingNetwork,
+  shown: Shown = new Map(),
+) => {
   // An address of its own for each public IP, so that a forgotten one shows.
   let made = 0;
   const recorder = await Recorder.start({
@@ -18,7 +23,7 @@ const build = async (change: Partial<Settings> = {}, existingNetwork?: ExistingN
   const network = new Network(
     "network",
     {
-      ...{ resourceGroup, settings: { ...validSettings, ...change }, shown: new Map() },
+      ...{ resourceGroup, settings: { ...validSettings, ...change }, shown },
       existingNetwork,
     },
     { transformations: [recorder.watch] },
@@ -122,7 +127,7 @@ it("lets all zones out through one gateway without a zone, if asked for a single
   const subnets = await recorder.of(type("Subnet"));
 
   expect(gateway.inputs.zones ?? []).toEqual([]);
-  const [rule] = named(await rulesOf(recorder), "nodes-reach-the-api");
+  const [rule] = named(await rulesOf(recorder), "egress");
   expect(rule?.inputs.sourceAddressPrefixes).toEqual(["20.0.0.1"]);
   expect(address.inputs.zones).toEqual(["1", "2", "3"]);
   expect(subnets.slice(0, 3).map(({ inputs }) => inputs.natGateway.id)).toEqual(
@@ -209,7 +214,7 @@ it("never sends a list of rules or routes, which would undo what the cloud provi
 });
 
 it("admits nodes to the API from every address that they leave by, each by a rule of its own", async () => {
-  const rules = named(await rulesOf(zonal.recorder), "nodes-reach-the-api");
+  const rules = named(await rulesOf(zonal.recorder), "egress");
 
   expect(rules.map(({ inputs }) => inputs.sourceAddressPrefixes)).toEqual([
     ["20.0.0.1"],
@@ -225,6 +230,20 @@ it("admits nodes to the API from every address that they leave by, each by a rul
       destinationAddressPrefix: "172.16.0.0/16",
     });
   }
+});
+
+it("admits nodes from what others have put on their gateway too, by which each connection may leave", async () => {
+  const added = { name: "zoned-test-egress-2", addedRanges: ["20.9.0.1/32", "20.9.1.0/28"] };
+  const shown = new Map([[shownAs(type("NatGateway"), added.name), added]]);
+  const { recorder } = await build({}, undefined, shown);
+
+  const rules = named(await rulesOf(recorder), "egress");
+
+  expect(rules.map(({ inputs }) => inputs.sourceAddressPrefixes)).toEqual([
+    ["20.0.0.1"],
+    ["20.0.0.2", "20.9.0.1/32", "20.9.1.0/28"],
+    ["20.0.0.3"],
+  ]);
 });
 
 it("admits operators to the API from the ranges they gave, and to nothing else", async () => {

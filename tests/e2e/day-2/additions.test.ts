@@ -13,6 +13,8 @@ const group = "zoned-local";
 /** Where others have what they refer to. */
 const theirs = "theirs";
 const standard = { name: "Standard" };
+const egress = `${group}-egress`;
+const admitting = "nodes-reach-the-api-through-their-egress";
 
 interface Resource {
   readonly urn: string;
@@ -349,8 +351,11 @@ describe("what others write on a cluster's resources", () => {
       ...machines.map(({ id }) => `${id}/extensions/LinuxDiagnostic`),
     ];
     const read = ids.map(async (id) => [id, await cloud.read(id)] as const);
+    // The rule follows what others put on the gateway.
     const text = JSON.stringify(await Promise.all(read), (key, value: unknown) =>
-      key === "etag" ? undefined : value,
+      key === "etag" || (value as { name?: string } | undefined)?.name === admitting
+        ? undefined
+        : value,
     );
     return Object.fromEntries(JSON.parse(text) as [string, unknown][]);
   };
@@ -362,15 +367,22 @@ describe("what others write on a cluster's resources", () => {
     expect(Object.keys(additions).filter((type) => !types.includes(type))).toEqual([]);
   });
 
-  it("is there after a refresh and an update, of which the preview shows no change", async () => {
+  it("is there after a refresh and an update, which changes nothing but to admit machines by their gateway's new address", async () => {
     await write({ owner: "firm", "hidden-link:/app": "Resource" });
     const before = await azureState();
 
     succeeded(await cloud.stack.refresh());
-    unchanged(await cloud.stack.preview());
+    const { steps, planned } = asPlanned(await cloud.stack.up());
+    expect([steps, planned]).toEqual(Array(2).fill([expect.stringContaining(admitting)]));
     unchanged(await cloud.stack.up("--skip-preview"));
 
     expect(await azureState()).toEqual(before);
+    const rule = resources.find(({ id }) => id.endsWith(admitting))!;
+    const { properties } = (await cloud.read(rule.id)) as {
+      properties: { sourceAddressPrefixes: string[] };
+    };
+    const { ipAddress } = await clients.network.publicIPAddresses.get(theirs, `for-${egress}`);
+    expect(properties.sourceAddressPrefixes).toContain(`${ipAddress}/32`);
   });
 
   it("is there after an update without a refresh, which replaces nothing", async () => {

@@ -297,6 +297,39 @@ it("gives what Azure shows of a private API's zone and its link, and asks for no
   }
 });
 
+it("knows the ranges that others have put on the cluster's gateways, whose groups they may be in, and of a public API alone", async () => {
+  const theirs = (path: string) =>
+    `/subscriptions/${subscriptionId}/resourceGroups/theirs/providers/Microsoft.Network/${path}`;
+  const name = "zoned-test-egress-1";
+  const gateway = {
+    name,
+    properties: {
+      publicIpAddresses: [
+        { id: networkOf(`publicipaddresses/${name}`) },
+        { id: theirs("publicIPAddresses/one") },
+        { id: theirs("publicIPAddresses/hidden") },
+      ],
+      publicIpPrefixes: [{ id: theirs("publicIPPrefixes/some") }],
+    },
+  };
+  const other = { ...gateway, name: "of-others" };
+  const answers = {
+    [networkOf("natGateways")]: list(gateway, other),
+    [theirs("publicIPAddresses/one")]: { body: { properties: { ipAddress: "20.9.0.1" } } },
+    [theirs("publicIPAddresses/hidden")]: error(403, "AuthorizationFailed"),
+    [theirs("publicIPPrefixes/some")]: { body: { properties: { ipPrefix: "20.9.1.0/28" } } },
+  };
+  const rangesOf = async (apiAccess: Settings["apiAccess"]) => {
+    const { shown } = await ask(answers, { apiAccess, apiName: "api.zoned.example" });
+    return [name, other.name].map(
+      (one) => shown.get(shownAs("azure-native:network:NatGateway", one))!.addedRanges,
+    );
+  };
+
+  expect(await rangesOf("public")).toEqual([["20.9.0.1/32", "20.9.1.0/28"], undefined]);
+  expect(await rangesOf("private")).toEqual([undefined, undefined]);
+});
+
 const withIssuer = { machineIdentity: false };
 
 it("gives what Azure shows of a token issuer's account, and asks for none where there is no issuer", async () => {
