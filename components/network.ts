@@ -195,11 +195,9 @@ export class Network extends pulumi.ComponentResource {
         zoneCidr(settings.networkCidr, zone),
       ),
     };
-    if (isPrivate) {
-      rule("nodes-reach-the-api", 230, apiPort, [settings.networkCidr, settings.podCidr]);
-      rule("azure-probes-the-api", 240, apiPort, "AzureLoadBalancer");
-      rule("nobody-else-reaches-the-api", 250, apiPort, "VirtualNetwork", nobody);
-    }
+    rule("nodes-reach-the-api", 230, apiPort, [settings.networkCidr, settings.podCidr]);
+    rule("azure-probes-the-api", 240, apiPort, "AzureLoadBalancer");
+    rule("nobody-else-reaches-the-api", 250, apiPort, "VirtualNetwork", nobody);
     if (settings.sshAccessCidrs.length > 0) {
       rule("operators-reach-ssh", 220, 22, [...settings.sshAccessCidrs]);
     }

@@ -155,9 +155,15 @@ describe("without a way out of its own", () => {
   });
 });
 
-describe("around a private API", () => {
+describe.each<Pick<Settings, "apiAccess" | "apiAccessCidrs"> & { egress: string[] }>([
+  { apiAccess: "private", apiAccessCidrs: [], egress: [] },
+  {
+    ...{ apiAccess: "public", apiAccessCidrs: ["203.0.113.0/24"] },
+    egress: ["20.0.0.1", "20.0.0.2", "20.0.0.3"],
+  },
+])("around a $apiAccess API", ({ apiAccess, apiAccessCidrs, egress }) => {
   it("admits to the API its nodes, its pods and Azure's probe, and nobody else who is connected", async () => {
-    const { recorder } = await build({ apiAccess: "private", apiAccessCidrs: [] });
+    const { recorder } = await build({ apiAccess, apiAccessCidrs });
 
     const rules = (await rulesOf(recorder))
       .map(({ inputs }) => inputs)
@@ -170,12 +176,15 @@ describe("around a private API", () => {
         sourceAddressPrefix ?? sourceAddressPrefixes,
       ]),
     ).toEqual([
+      ...[apiAccessCidrs, ...egress.map((one) => [one])]
+        .filter((from) => from.length > 0)
+        .map((from) => ["Allow", from]),
       ["Allow", ["172.16.0.0/16", "10.244.0.0/16"]],
       ["Allow", "AzureLoadBalancer"],
       ["Deny", "VirtualNetwork"],
     ]);
     // A Service's frontend may have this port, in the subnet of internal balancers.
-    expect(rules[2]!.destinationAddressPrefixes).toEqual([
+    expect(rules.at(-1)!.destinationAddressPrefixes).toEqual([
       "172.16.1.0/24",
       "172.16.2.0/24",
       "172.16.3.0/24",
@@ -183,7 +192,7 @@ describe("around a private API", () => {
   });
 
   it("admits operators from connected networks before it denies, and below the cloud provider's priorities", async () => {
-    const { recorder } = await build({ apiAccess: "private", apiAccessCidrs: ["10.1.0.0/16"] });
+    const { recorder } = await build({ apiAccess, apiAccessCidrs: ["10.1.0.0/16"] });
     const rules = await rulesOf(recorder);
 
     const [operators] = named(rules, "operators-reach-the-api");
@@ -290,7 +299,7 @@ it("keeps its priorities apart, and below those that the cloud provider takes", 
   const names = new Map(rules.map(({ inputs }) => [inputs.securityRuleName, inputs.priority]));
   const priorities = [...names.values()];
 
-  expect([names.size, new Set(priorities).size]).toEqual([7, 7]);
+  expect([names.size, new Set(priorities).size]).toEqual([10, 10]);
   for (const priority of priorities) {
     expect(priority).toBeGreaterThanOrEqual(100);
     expect(priority).toBeLessThan(500);
