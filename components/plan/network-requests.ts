@@ -73,7 +73,7 @@ interface Asked {
 /** Addresses that a new cluster's first subnet is to have left for internal balancers, each of which takes one. */
 const forBalancers = 8;
 
-/** Why a cluster cannot be in the subnets of others that the settings name. */
+/** Why a cluster cannot be in the subnets of others that the settings name, or have its ranges in any network. */
 export interface NetworkProblems {
   /** Each with what to ask for. */
   readonly problems: readonly string[];
@@ -85,10 +85,10 @@ export interface NetworkProblems {
 
 /** Nothing of the owners' is changed. */
 export function networkProblems(settings: Settings, asks: Asked): NetworkProblems {
-  if (settings.nodeSubnets.length === 0) {
-    return { problems: [], letter: [], warnings: [] };
-  }
-  const all = requestsOf(settings, asks);
+  const all =
+    settings.nodeSubnets.length === 0
+      ? overlaps(settings, undefined, asks)
+      : requestsOf(settings, asks);
   const requests = all.filter(({ warning }) => warning === undefined);
   const warnings = [...new Set(all.flatMap(({ warning }) => warning ?? []))];
   const asked = [...new Set(requests.flatMap(({ ask }) => ask ?? []))];
@@ -319,31 +319,40 @@ function rightsIn(
 
 /**
  * A network may get another peering at any time, and a living cluster keeps its ranges. Of what lies behind a hub a
- * peering says nothing: servers of which an address is known are looked at one by one, since pods' ranges become routes
- * on machines.
+ * peering says nothing: servers of which an address is known are looked at one by one, and so are clients, since pods'
+ * ranges become routes on machines.
+ *
+ * @param network that of others, if the settings name one
  */
-function overlaps(settings: Settings, network: ExistingNetwork, { exists }: Asked): Request[] {
-  const { podCidr, serviceCidr, httpProxy, mirror } = settings;
-  const servers = [
-    ...network.dnsServers.map((host) => ({ host, what: "a DNS server of the network" })),
+function overlaps(
+  settings: Settings,
+  network: ExistingNetwork | undefined,
+  { exists }: Asked,
+): Request[] {
+  const { podCidr, serviceCidr, httpProxy, mirror, apiAccessCidrs, sshAccessCidrs } = settings;
+  const { id = "", ranges = [], dnsServers = [] } = network ?? {};
+  const ends = [
+    ...dnsServers.map((host) => ({ host, what: "a DNS server of the network" })),
     ...atAddresses([httpProxy?.https ?? "", httpProxy?.http ?? ""]).map(({ host }) => ({
       ...{ host, what: "httpProxy" },
     })),
     ...atAddresses([machineMirror(mirror)]).map(({ host }) => ({ host, what: "mirror" })),
+    ...apiAccessCidrs.map((host) => ({ host, what: "apiAccessCidrs" })),
+    ...sshAccessCidrs.map((host) => ({ host, what: "sshAccessCidrs" })),
   ].filter(({ host }) => isRange(host));
   return Object.entries({ podCidr, serviceCidr }).flatMap(([key, value]) => {
-    const other = network.ranges.find((range) => overlap(range, value));
-    const inside = servers.filter(({ host }) => isIn(addressesOf(host), addressesOf(value)));
+    const other = ranges.find((range) => overlap(range, value));
+    const inside = ends.filter(({ host }) => isIn(addressesOf(host), addressesOf(value)));
     return [
       ...(other === undefined
         ? []
-        : [`${other}, which the network ${nameOf(network.id)} has or is peered with`]),
+        : [`${other}, which the network ${nameOf(id)} has or is peered with`]),
       ...inside.map(({ host, what }) => `${host}, ${what}`),
     ].map((apart) => ({
       is: `${key} is ${value}, expected a range apart from ${apart}`,
       fix: `pulumi config set ${key} RANGE`,
       warning: exists
-        ? "the cluster reaches nothing there. A living cluster keeps its own range: ask the owners of the network for another one there"
+        ? `the cluster reaches nothing there. A living cluster keeps its own range: ${network === undefined ? "take" : "ask the owners of the network for"} another one there`
         : undefined,
     }));
   });

@@ -776,6 +776,45 @@ it.each<[string, Partial<ExistingNetwork>, Partial<Settings>, RegExp]>([
   expect(problemsOf(change, of).filter((one) => says.test(one))).toHaveLength(1);
 });
 
+describe("in a network of the cluster's own", () => {
+  const httpProxy = { http: "", https: "http://10.100.0.4:3128", noProxy: [], ca: "" };
+
+  it.each<[string, Partial<Settings>, string]>([
+    ["a proxy", { httpProxy }, "serviceCidr is 10.96.0.0/12, .* 10.100.0.4, httpProxy"],
+    ["a mirror", { mirror: "http://10.244.3.1" }, "podCidr is .* 10.244.3.1, mirror"],
+    [
+      "clients",
+      { apiAccessCidrs: ["10.97.0.0/16"] },
+      "serviceCidr .* 10.97.0.0/16, apiAccessCidrs",
+    ],
+    [
+      "operators",
+      { sshAccessCidrs: ["10.244.9.7/32"] },
+      "podCidr .* 10.244.9.7/32, sshAccessCidrs",
+    ],
+  ])("wants pods and Services apart from %s, before they are there for good", (_, of, says) => {
+    const given = { ...validSettings, ...of };
+
+    expect(networkProblems(given, none)).toEqual({
+      ...{ letter: [], warnings: [] },
+      problems: [expect.stringMatching(`^${says}: pulumi config set (pod|service)Cidr RANGE$`)],
+    });
+    expect(networkProblems(given, { ...none, exists: true })).toEqual({
+      ...{ problems: [], letter: [] },
+      warnings: [expect.stringMatching(`^${says}: the cluster reaches nothing .*: take another`)],
+    });
+  });
+
+  it("lets ranges be of which they are a part, and names, of which nobody knows the address here", () => {
+    const around = {
+      ...{ apiAccessCidrs: ["10.0.0.0/8"], sshAccessCidrs: ["0.0.0.0/0"] },
+      ...{ mirror: "http://mirror.example", httpProxy: { ...httpProxy, https: "http://proxy:80" } },
+    };
+
+    expect(networkProblems({ ...validSettings, ...around }, none).problems).toEqual([]);
+  });
+});
+
 it("warns of a peering that a living cluster's pods overlap with, where machines are made, and stops no update", () => {
   const ranges = [...network.ranges, "10.244.128.0/20"];
   const living = { ...none, exists: true, network: { ...network, ranges } };
