@@ -6,7 +6,7 @@ import { keepAdditions } from "./components/azure/additions";
 import { connect } from "./components/azure/resource-manager";
 import { getExistingNetwork } from "./components/azure/existing-network";
 import { explainRefusals } from "./components/azure/refusals";
-import { Builder, builderMachine } from "./components/image/builder";
+import { Builder, builderMachine, refusePrivateSources } from "./components/image/builder";
 import { ImageGallery, imageGroup, shownGallery } from "./components/image/image-gallery";
 import { knownImage } from "./components/image/known-image";
 import { customData } from "./components/machine/custom-data";
@@ -25,6 +25,7 @@ export = async () => {
         "that asks for none, or with a mirror (pulumi config set mirror ADDRESS)",
     );
   }
+  refusePrivateSources(settings);
   const connection = await connect(settings);
   const existingNetwork = await getExistingNetwork(settings, connection);
   await explainRefusals(settings);

@@ -1,6 +1,7 @@
 import * as compute from "@pulumi/azure-native/compute";
 import * as network from "@pulumi/azure-native/network";
 import * as pulumi from "@pulumi/pulumi";
+import { Address4 } from "ip-address";
 
 import { type ExistingNetwork, keyOf } from "../azure/existing-network";
 import { imageReferenceOf } from "../azure/image-offers";
@@ -8,13 +9,31 @@ import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/payload";
 import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
 import { Network } from "../network";
+import { atAddresses } from "../plan/ways";
 import type { Settings } from "../settings/settings";
+import { machineMirror } from "../settings/sources";
 import { captureWhenOff, outputOf } from "./capture";
 import { builderName } from "./known-image";
 import type { AzureConnection } from "../azure/resource-manager";
 import { hardwareOf } from "../azure/hardware";
 import { getSkus } from "../azure/offers";
 import { type MachinePlan, machinesOf } from "../settings/topology";
+
+/**
+ * A network of the builder's own is peered with none.
+ *
+ * @throws RunError where its machine could fetch nothing
+ */
+export function refusePrivateSources({ nodeSubnets, mirror, httpProxy }: Settings): void {
+  const sources = [machineMirror(mirror), httpProxy?.https ?? "", httpProxy?.http ?? ""];
+  const closed = atAddresses(sources).find(({ host }) => new Address4(host).isPrivate());
+  if (nodeSubnets.length > 0 || closed === undefined) return;
+  throw new pulumi.RunError(
+    `mirror or httpProxy is at ${closed.host}, a private address, and without nodeSubnets an image is made in a network of its own, which leads to no other: ` +
+      "make it with nodeSubnets from where that is reached (pulumi config set --path 'nodeSubnets[0]' ID). A living cluster keeps its subnets: " +
+      "docs/image.md says how another stack makes the image",
+  );
+}
 
 /** What the machine that an image is taken of has in common with one of the cluster's. */
 export interface BuilderMachine extends Pick<MachinePlan, "size" | "zone" | "osDiskSku"> {

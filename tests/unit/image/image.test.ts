@@ -11,7 +11,7 @@ import type { Settings } from "../../../components/settings/settings";
 import { account, subscriptionPath } from "../../../tools/local-azure/arm/resources/resource";
 import { newArm } from "../../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../../support/azure";
-import { validSettings } from "../../support/sample";
+import { idIn, validSettings } from "../../support/sample";
 import { access, settingsWith, stackValues, type Values } from "../../support/stack";
 import { testFolder } from "../../support/test-folder";
 import { nodeImages } from "../../../components/add-ons/node-images";
@@ -104,6 +104,18 @@ describe("no image is made", () => {
     expect(await refusal({ httpProxy })).toMatch(
       /^httpProxy has a login, and no image can be made through it/,
     );
+  });
+
+  it.each([
+    ["a mirror", { mirror: "http://10.0.0.5:8080" }, "10.0.0.5"],
+    ["a proxy", { httpProxy: { http: "http://192.168.0.4:3128" } }, "192.168.0.4"],
+  ])("in a network of its own, from where %s has no way", async (_, values, host) => {
+    expect(await refusal(values)).toMatch(
+      new RegExp(`^mirror or httpProxy is at ${host}, a private address, .*nodeSubnets\\[0\\]`),
+    );
+    const subnet = idIn("hub", "Microsoft.Network/virtualNetworks/spoke/subnets/nodes");
+    const given = { ...values, nodeSubnets: [subnet] };
+    expect(await refusal(given)).not.toContain("a private address");
   });
 
   it("without a manifest of the cluster's, and it is not advised to do without what the cluster has", async () => {
