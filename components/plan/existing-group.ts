@@ -10,7 +10,7 @@ import type { MachinePlan } from "../settings/topology";
 import type { MachineChange } from "./machine-changes";
 
 interface Group {
-  readonly azure: Pick<AzureAnswer, "groupLocation" | "isOwnGroup" | "shown">;
+  readonly azure: Pick<AzureAnswer, "groupLocation" | "isBegun" | "isOwnGroup" | "shown">;
   /** Whether the stack's outputs have a cluster. */
   readonly isKnown: boolean;
   readonly locks: readonly Lock[];
@@ -129,9 +129,12 @@ function takenNames(settings: Settings, group: Group): string[] {
   ];
 }
 
-/** As {@link AzureAnswer.shown} has them. */
-function namesOf(settings: Settings, { machines, subscriptionId }: Group): string[] {
-  const { clusterName, nodeSubnets, apiAccess, apiName } = settings;
+/**
+ * As {@link AzureAnswer.shown} has them. A first cluster's cloud provider takes balancers of its two names for its own,
+ * such as that of another cluster's API; later it has made them itself, without this stack's tag in a network of others.
+ */
+function namesOf(settings: Settings, { azure, machines, subscriptionId }: Group): string[] {
+  const { clusterName, nodeSubnets, apiAccess, apiName, cloudProvider } = settings;
   const { virtualNetwork, securityGroup, routeTable } = networkNames(clusterName);
   const isPublic = apiAccess === "public";
   const names: Readonly<Record<string, readonly string[]>> = {
@@ -143,7 +146,10 @@ function namesOf(settings: Settings, { machines, subscriptionId }: Group): strin
       ...egressNames(settings),
       ...(isPublic ? [apiBalancerName(clusterName)] : []),
     ],
-    "network:LoadBalancer": [apiBalancerName(clusterName)],
+    "network:LoadBalancer": [
+      apiBalancerName(clusterName),
+      ...(cloudProvider && !azure.isBegun ? [clusterName, `${clusterName}-internal`] : []),
+    ],
     "privatedns:PrivateZone":
       isPublic || apiName !== "" ? [] : [apiZone(clusterName, subscriptionId)],
     "managedidentity:UserAssignedIdentity": identityNames(settings),

@@ -32,7 +32,7 @@ const resource = (type: string, name: string, tags?: Record<string, string>) =>
   ] as const;
 
 const group = {
-  azure: { groupLocation: "westeurope", isOwnGroup: true, shown: new Map() },
+  azure: { groupLocation: "westeurope", isBegun: false, isOwnGroup: true, shown: new Map() },
   isKnown: false,
   locks: [] as Lock[],
   machines: [machine],
@@ -40,11 +40,13 @@ const group = {
   subscriptionId,
 };
 
+const absent = { azure: { ...group.azure, groupLocation: undefined as never } };
+
 const problems = (change: Partial<typeof group>, more: Partial<typeof settings> = {}) =>
   existingGroupProblems({ ...settings, ...more }, { ...group, ...change });
 
 const having = (...shown: ReturnType<typeof resource>[]) => ({
-  azure: { groupLocation: "westeurope", isOwnGroup: false, shown: new Map(shown) },
+  azure: { ...group.azure, isOwnGroup: false, shown: new Map(shown) },
 });
 
 it("lets a group be that is there, in the region, without locks and with others' resources", () => {
@@ -52,13 +54,8 @@ it("lets a group be that is there, in the region, without locks and with others'
 });
 
 it("asks nothing of a group of the cluster's own, before it is there and later", () => {
-  const absent = {
-    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
-  };
-
   expect(problems(absent, { resourceGroup: "" })).toEqual([]);
-  const azure = { groupLocation: "westeurope", isOwnGroup: true, shown: new Map() };
-  expect(problems({ azure }, { resourceGroup: "" })).toEqual([]);
+  expect(problems({}, { resourceGroup: "" })).toEqual([]);
 });
 
 it.each([
@@ -79,20 +76,13 @@ it.each([
 });
 
 it("has its name in commands as a shell takes it", () => {
-  const absent = {
-    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
-  };
-
   const [problem] = problems(absent, { resourceGroup: "platform(weu)" });
 
   expect(problem).toContain("(az group create --name 'platform(weu)' --location");
 });
 
 it("names a group that is not there, and both ways on", () => {
-  const [problem, ...others] = problems({
-    azure: { groupLocation: undefined as never, isOwnGroup: false, shown: new Map() },
-    locks: [lock("ReadOnly")],
-  });
+  const [problem, ...others] = problems({ ...absent, locks: [lock("ReadOnly")] });
 
   expect(others).toEqual([]);
   expect(problem).toMatch(
@@ -101,7 +91,7 @@ it("names a group that is not there, and both ways on", () => {
 });
 
 it("names the region of a group that is in another one", () => {
-  const azure = { groupLocation: "northeurope", isOwnGroup: false, shown: new Map() };
+  const azure = { ...group.azure, groupLocation: "northeurope" };
 
   expect(problems({ azure })).toEqual([
     expect.stringMatching(
@@ -115,6 +105,8 @@ it.each([
   ["network:NetworkSecurityGroup", "zoned-test-nsg", {}],
   ["network:RouteTable", "zoned-test-rt", {}],
   ["network:LoadBalancer", "zoned-test-api", {}],
+  ["network:LoadBalancer", "zoned-test", {}],
+  ["network:LoadBalancer", "zoned-test-internal", {}],
   ["network:PublicIPAddress", "zoned-test-api", {}],
   ["network:PublicIPAddress", "zoned-test-egress-1", {}],
   ["network:NatGateway", "zoned-test-egress", { egress: "single" }],
@@ -148,6 +140,28 @@ it.each([
   expect(
     problems(having(resource("network:VirtualNetwork", "zoned-test-vnet", tags)), more),
   ).toEqual([]);
+});
+
+it.each([
+  ["of a living cluster", true, {}],
+  ["beside a cluster without cloud provider", false, { cloudProvider: false }],
+])(
+  "lets balancers without the tag be that have the names of the cloud provider's %s",
+  (_, isBegun, more) => {
+    const names = ["zoned-test", "zoned-test-internal"];
+    const { azure } = having(...names.map((name) => resource("network:LoadBalancer", name)));
+
+    expect(problems({ azure: { ...azure, isBegun } }, more)).toEqual([]);
+  },
+);
+
+it("does not let a first cluster's cloud provider take the API's balancer of a neighbour", () => {
+  const theirs = { "zoned-stack": "organization/zoned/neighbour" };
+  const shown = having(resource("network:LoadBalancer", "zoned-api", theirs));
+
+  expect(problems(shown, { clusterName: "zoned-api" })).toEqual([
+    expect.stringMatching(/platform has \S+\/zoned-api, .*take another name for the cluster/),
+  ]);
 });
 
 it("gives a stack that has another name than when it made its cluster the command that says so to Azure", () => {
