@@ -123,9 +123,14 @@ export function decideInitialization(
     restoredFrom: settings.restoreFrom,
     problems: leaving.length > 0 ? [leftoverProblem(group, leaving)] : [],
   };
+  const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
   const emptied = { ...quiet, id: idOf(numberOf(id) + 1, now), exists: false };
   if (!exists && id !== clusterIdOf(id)) {
-    if (settings.restoreFrom !== "") return restoring;
+    // A machine that has restored another snapshot fetches none any more.
+    const hasAnother = known.some(
+      ({ bootstrap }) => (bootstrap?.restoredFrom ?? settings.restoreFrom) !== settings.restoreFrom,
+    );
+    if (settings.restoreFrom !== "") return hasAnother ? begun : restoring;
     return dataLossAccepted
       ? emptied
       : { ...restoring, problems: [unfinishedProblem(group, id, controlPlanes, azure)] };
@@ -139,7 +144,6 @@ export function decideInitialization(
   // A value that the last update had as well was set before this loss.
   const isSetSince = settings.restoreFrom !== current?.restoreFrom;
   if (settings.restoreFrom !== "" && (dataLossAccepted || (isLost && isSetSince))) {
-    const begun = { ...restoring, id: `${clusterIdOf(id)}-${compactTime(now)}` };
     return isLost ? begun : { ...begun, isByChoice: true };
   }
   if ((losesOnly || isLost) && dataLossAccepted) return emptied;

@@ -48,6 +48,12 @@ const states: Readonly<Record<string, MachineState | undefined>> = {
     initialization: `${id}-20260303T000000Z`,
     bootstrap: step("Failed"),
   },
+  /** By a step that may have restored another snapshot than the last one. */
+  "restoring-older": {
+    ...well,
+    initialization: `${id}-20260303T000000Z`,
+    bootstrap: { ...step("Failed"), restoredFrom: "older.db" },
+  },
   restored: {
     ...well,
     initialization: `${id}-20260303T000000Z`,
@@ -356,6 +362,16 @@ describe("a cluster whose control plane is lost", () => {
     const unnamed = restore("restoring restoring", 3, { restoreFrom: "" });
     expect(unnamed.problems).toEqual([expect.stringContaining("set restoreFrom latest")]);
     expect(unnamed.problems).toEqual([expect.not.stringContaining("az vm delete")]);
+  });
+
+  it("begins once more on other machines where a step was to restore another snapshot, which it may have done", () => {
+    const machines = "restoring-older restoring restoring";
+
+    expect(restore(machines, 3)).toEqual(restoration);
+    expect(restore(machines, 3, { restoreFrom: "older.db" })).toMatchObject({
+      id: `${id}-20260303T000000Z`,
+      isRestoring: true,
+    });
   });
 
   it("says how the cluster of before is kept while most of its control planes still stand", () => {
