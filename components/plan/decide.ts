@@ -197,7 +197,9 @@ export function decide(observed: Observed): Decision {
       ...(exists
         ? [
             ...fixedProblems(settings, fixedInAzure(azure, settings)),
-            ...versionProblems(observed, { controlPlanes, created, changes, current }),
+            ...(initialization.isRestoring
+              ? upgradeProblems(settings, azure, current)
+              : versionProblems(observed, { controlPlanes, created, changes, current })),
           ]
         : []),
       ...addressProblems(

@@ -180,12 +180,12 @@ async function check(observed: Observed, decision: Decision) {
     connection,
   );
   const gate: Gate = isStopped ? { problems: stopped.problems } : await checkGate(gateArgs);
+  const isLiving = initialization.exists && !initialization.isRestoring;
   // What is not well is not asked for its version or its members.
-  const isWell = !isStopped && gate.problems.length === 0;
+  const isWell = isLiving && !isStopped && gate.problems.length === 0;
   const etcdProblems = isWell
     ? [...(await etcdVersionProblems(gateArgs)), ...(await unfinishedJoinProblems(gateArgs))]
     : [];
-  const isLiving = initialization.exists && !initialization.isRestoring;
   const reach = await privateApiWarnings({
     settings,
     apiName: observed.apiName,

@@ -5,7 +5,7 @@ import { etcdOf, minorFor, minorOf } from "../versions";
 import { getEtcdVersions } from "../cluster/etcd-member";
 import { withApi } from "../cluster/kubernetes-api";
 import { isHealthCheckSkipped } from "../settings/times";
-import type { MachinePlan } from "../settings/topology";
+import { isControlPlaneName, type MachinePlan } from "../settings/topology";
 
 const numbersOf = (version: string): [number, number, number] => {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
@@ -27,12 +27,13 @@ export const isNewerMinor = (version: string, than: string): boolean =>
 function machinesByVersion(
   machines: AzureState["machines"],
   previous: PreviousOutputs | undefined,
+  isLeftOut: (name: string) => boolean = () => false,
 ): Map<string, string[]> {
   const names = new Set([...machines.keys(), ...Object.keys(previous?.machines ?? {})]);
   const byVersion = new Map<string, string[]>();
   for (const name of names) {
     const { kubernetesVersion } = memberState(machines.get(name), previous?.machines[name]);
-    if (kubernetesVersion === undefined) continue;
+    if (kubernetesVersion === undefined || isLeftOut(name)) continue;
     byVersion.set(kubernetesVersion, [...(byVersion.get(kubernetesVersion) ?? []), name]);
   }
   return byVersion;
@@ -57,19 +58,29 @@ export interface ControlPlaneChanges {
   readonly removed: readonly string[];
 }
 
+const none: ControlPlaneChanges = { lost: [], replaced: [], removed: [] };
+
 /**
  * Why the cluster cannot become the version that the settings name: kubeadm neither skips a minor
  * nor goes back (https://kubernetes.io/releases/version-skew-policy/).
  *
  * One control plane of another version than the others joins only where the upgrade is under way.
+ *
+ * @param controlPlanes undefined where the cluster is restored: all of them are made anew then, whatever they run
  */
 export function upgradeProblems(
-  { kubernetesVersion: wanted }: Pick<Settings, "kubernetesVersion">,
+  settings: Pick<Settings, "clusterName" | "kubernetesVersion">,
   { machines }: Pick<AzureState, "machines">,
   previous: PreviousOutputs | undefined,
-  { lost, replaced, removed }: ControlPlaneChanges,
+  controlPlanes?: ControlPlaneChanges,
 ): string[] {
-  const byVersion = machinesByVersion(machines, previous);
+  const { kubernetesVersion: wanted } = settings;
+  const { lost, replaced, removed } = controlPlanes ?? none;
+  const byVersion = machinesByVersion(
+    machines,
+    previous,
+    (name) => controlPlanes === undefined && isControlPlaneName(settings, name),
+  );
   const [wantedMajor, wantedMinor] = numbersOf(wanted);
   const others = [...byVersion].filter(([version]) => version !== wanted);
   // Some of it cannot be taken back any more: what is lost then comes back as the others become.

@@ -37,6 +37,8 @@ interface Scene {
   readonly off?: readonly string[];
   /** Interfaces that Azure has. */
   readonly interfaces?: readonly (readonly [name: string, address: string])[];
+  /** How the step of the first machine has ended. @default well */
+  readonly firstStep?: string;
   /** Tags of the first machine and of its step. */
   readonly tags?: Readonly<Record<string, string>>;
   readonly stepTags?: Readonly<Record<string, string>>;
@@ -138,8 +140,10 @@ async function plan({ machines = [], tags = {}, stepTags = {}, ...scene }: Scene
   const answer = (path: string): object | undefined => {
     const [, machine = ""] = /virtualMachines\/([^/]+)\/extensions/.exec(path) ?? [];
     if (machine !== "") {
-      const more = machine === first ? stepTags : {};
-      return { properties: { provisioningState: "Succeeded" }, tags: tagged({ ...step, ...more }) };
+      const isFirst = machine === first;
+      const provisioningState = (isFirst ? scene.firstStep : undefined) ?? "Succeeded";
+      const tags = tagged({ ...step, ...(isFirst ? stepTags : {}) });
+      return { properties: { provisioningState }, tags };
     }
     const [, viewed = ""] = /virtualMachines\/([^/]+)\/instanceView/.exec(path) ?? [];
     if (viewed !== "") {
@@ -438,6 +442,42 @@ it.each<[string, Scene, RegExp]>([
   ],
 ])("refuses %s", async (_, scene, says) => {
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
+});
+
+describe("a restoration amid an upgrade", () => {
+  const { kubernetesVersion } = validSettings;
+  const later = `${kubernetesVersion}0`;
+  const container = `/subscriptions/${subscriptionId}/resourceGroups/backups/providers/Microsoft.Storage/storageAccounts/ours/blobServices/default/containers/etcd`;
+  const etcdBackups = { container, every: "1h", endpoint: "http://127.0.0.1:9" };
+  const restoring = { etcdBackups, restoreFrom: "latest" };
+  const cluster = { server: "https://127.0.0.1:9" };
+  const kubeconfig = JSON.stringify({ clusters: [{ cluster }], users: [{ user: {} }] });
+  const byChoice = { ...restoring, reinitialize: "1-then" };
+  const asking = { ...restoring, skipHealthCheckUntil: "" };
+
+  it.each<[string, Scene]>([
+    [
+      "goes on with it, though control planes are lost that no outputs know to have made it",
+      { machines: names.slice(3), settings: { ...restoring, kubernetesVersion: later } },
+    ],
+    [
+      "goes back by choice while no worker has made it, though a control plane has",
+      { settings: byChoice, stepTags: { kubernetes: later } },
+    ],
+    [
+      "goes back where the step has failed of the one that is left, whose etcd nobody asks",
+      {
+        ...{ machines: [first, ...names.slice(3)], settings: asking, kubeconfig },
+        ...{ firstStep: "Failed", stepTags: { kubernetes: "1.99.0" } },
+      },
+    ],
+  ])("%s", async (_, scene) => {
+    jest.spyOn(pulumi.log, "warn").mockImplementation(async () => undefined);
+
+    const { initialization } = await plan({ ...living, isRemembered: true, ...scene });
+
+    expect(initialization.isRestoring).toBe(true);
+  });
 });
 
 it("takes no cluster for lost that is in another subscription than the login's, and asks nothing of that one", async () => {

@@ -11,23 +11,22 @@ import { etcdctlPod, serveKubernetesObjects } from "../../support/kubernetes-api
 import { validSettings } from "../../support/sample";
 
 const untouched: ControlPlaneChanges = { lost: [], replaced: [], removed: [] };
+const settingsOf = (kubernetesVersion: string) => ({ ...validSettings, kubernetesVersion });
 
-/** Machines by the version that their steps say, and the outputs where a step has failed. */
+/** Machines of one role, by the version that their steps say. */
+const machinesOfVersions = (role: "cp" | "workers", versions: readonly string[]) =>
+  versions.map((kubernetesVersion, index): [string, MachineState] => [
+    `zoned-test-${role}-${index + 1}`,
+    { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion } },
+  ]);
+
 const problems = (
   wanted: string,
   versions: readonly string[],
   changes: Partial<ControlPlaneChanges> = {},
 ) => {
-  const machines = new Map(
-    versions.map((kubernetesVersion, index): [string, MachineState] => [
-      `zoned-test-cp-${index + 1}`,
-      { size: "any", bootstrap: { state: "Succeeded", kubernetesVersion } },
-    ]),
-  );
-  return upgradeProblems({ kubernetesVersion: wanted }, { machines }, undefined, {
-    ...untouched,
-    ...changes,
-  });
+  const machines = new Map(machinesOfVersions("cp", versions));
+  return upgradeProblems(settingsOf(wanted), { machines }, undefined, { ...untouched, ...changes });
 };
 
 it.each([
@@ -86,10 +85,34 @@ it("believes the outputs where no step says a version", () => {
   const machines = { "zoned-test-cp-1": { kubernetesVersion: "1.36.3" } };
   const memory = { machines } as unknown as PreviousOutputs;
 
-  expect(
-    upgradeProblems({ kubernetesVersion: "1.36.2" }, { machines: new Map() }, memory, untouched),
-  ).toEqual([expect.stringContaining("cannot go back")]);
+  expect(upgradeProblems(settingsOf("1.36.2"), { machines: new Map() }, memory, untouched)).toEqual(
+    [expect.stringContaining("cannot go back")],
+  );
 });
+
+it.each([
+  ["on with an upgrade that no worker has made", "1.37.2", ["1.36.3", "1.36.3"], []],
+  ["back while no worker has made it", "1.36.3", ["1.36.3", "1.36.3"], []],
+  [
+    "not back once a worker has",
+    "1.36.3",
+    ["1.37.2", "1.36.3"],
+    ["zoned-test-workers-1 run 1.37.2"],
+  ],
+])(
+  "goes %s where the cluster is restored, whatever control planes run that are made anew for it",
+  (_, wanted, workers, says) => {
+    const machines = new Map([
+      ...machinesOfVersions("cp", ["1.37.2", "1.36.3"]),
+      ...machinesOfVersions("workers", workers),
+    ]);
+    const memory = { machines: { "zoned-test-cp-3": { kubernetesVersion: "1.35.0" } } };
+
+    expect(
+      upgradeProblems(settingsOf(wanted), { machines }, memory as unknown as PreviousOutputs),
+    ).toEqual(says.map((text) => expect.stringContaining(text)));
+  },
+);
 
 describe("versions of etcd's members", () => {
   const now = "2026-11-25T02:00:00.000Z";
