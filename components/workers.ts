@@ -84,7 +84,8 @@ export class Workers extends pulumi.ComponentResource {
           identityIds: [kubeletIdentity.resourceId],
           endsWith: api.lastsAsCluster,
           initialization: clusterIdOf(plan.initialization.id),
-          after: isLiving ? inTurn : [],
+          // What is gone of it leaves the cluster first, by the API.
+          after: isLiving || plan.initialization.isRestoring ? inTurn : [],
         },
         child,
       );

@@ -164,6 +164,15 @@ it("stays the same machine where the cluster is restored, for which control plan
   expect(madeFor).toEqual(["1-then-later", ...Array(4).fill("1-then")]);
 });
 
+it("is made anew after the control planes where the cluster is restored, since what is lost of it leaves by the API", async () => {
+  const { recorder } = await build({
+    initialization: { ...existing, isRestoring: true, restoredFrom: "latest" },
+    existing: all.filter((name) => name !== "zoned-test-web-1"),
+  });
+
+  expect((await waits(recorder, vmType))["web-1"]).toEqual(["cp-1"]);
+});
+
 it("waits for every control plane machine, not only the last", async () => {
   const { recorder } = await build({
     settings: { ...settings, controlPlaneCount: 3 },

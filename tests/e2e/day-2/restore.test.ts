@@ -14,10 +14,10 @@ jest.setTimeout(1_200_000);
 const small = {
   ...fewAddOns,
   controlPlaneCount: 3,
-  workerPools: [{ name: "workers", count: 1, size: "Standard_B2s" }],
+  workerPools: [{ name: "workers", count: 2, size: "Standard_B2s" }],
 };
 const controlPlanes = [1, 2, 3].map((number) => `zoned-dev-cp-${number}`);
-const worker = "zoned-dev-workers-1";
+const [worker, lostWorker] = ["zoned-dev-workers-1", "zoned-dev-workers-2"];
 
 interface VirtualMachine {
   readonly properties: { readonly vmId: string };
@@ -88,11 +88,11 @@ describe("a cluster whose control planes are lost", () => {
     workerId = await vmIdOf(worker);
     nodesBefore = await nodes();
     podsBefore = await podsOfControlPlanes();
-    for (const name of controlPlanes) await remove(name);
+    for (const name of [...controlPlanes, lostWorker]) await remove(name);
   });
   afterAll(() => cloud?.stop());
 
-  it("is told to name a snapshot, and by that has all that was in it, and its workers", async () => {
+  it("is told to name a snapshot, and by that has all that was in it, its workers, and one anew that was lost as well", async () => {
     const lost = await cloud.stack.preview();
     expect(
       await cloud.runSuggested(`${lost.stdout}${lost.stderr}`, /config set restoreFrom \w+/),
@@ -102,7 +102,7 @@ describe("a cluster whose control planes are lost", () => {
     expect(await saved("a", "b")).toEqual(["a"]);
     expect(await vmIdOf(worker)).toBe(workerId);
     const after = await nodes();
-    expect([...after.keys()].sort()).toEqual([...controlPlanes, worker]);
+    expect([...after.keys()].sort()).toEqual([...controlPlanes, worker, lostWorker]);
     // The same Node for the worker, and another one for each machine that is another.
     expect([...after].filter(([name, uid]) => nodesBefore.get(name) === uid)).toEqual([
       [worker, nodesBefore.get(worker)],
