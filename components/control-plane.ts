@@ -12,6 +12,7 @@ import { encryptionTag } from "./kubeadm/encryption";
 import { tagOf } from "./kubeadm/rotations";
 import { bootstrapScript } from "./machine/payload";
 import { Network } from "./network";
+import { fixedDigest } from "./plan/fixed-settings";
 import { Plan } from "./plan/plan";
 import { MachinePlan } from "./settings/topology";
 
@@ -112,6 +113,7 @@ function bootstrapControlPlane(
     encryptionKeys: encryptionKeys && encryptionTag(encryptionKeys),
     cas: tagOf(cas),
     serviceAccountKeys: tagOf(serviceAccountKeys),
+    fixed: fixedDigest(settings),
     script,
     after,
     outlives: previous.map(({ membership }) => membership),

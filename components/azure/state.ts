@@ -24,6 +24,8 @@ export interface BootstrapState {
   readonly cas?: string;
   /** Which keys of service accounts it was given; see plan/rotations.ts. */
   readonly serviceAccountKeys?: string;
+  /** Hash over what its cluster keeps for its life; see fixed-settings.ts. */
+  readonly fixed?: string;
   /** The drain of its machine after which it ran; see membership.ts. */
   readonly drained?: string;
   /** Hash over what it ran. */
@@ -101,6 +103,7 @@ export const tag = {
   serviceAccountKeys: "zoned-service-account-keys",
   initialControlPlane: "zoned-initial-control-plane",
   restoredFrom: "zoned-restored-from",
+  fixed: "zoned-fixed",
 } as const;
 
 export const computeVersion = { "api-version": "2024-11-01" };
@@ -273,6 +276,7 @@ function stateOf(
       encryptionKeys: step.tags?.[tag.encryptionKeys],
       cas: step.tags?.[tag.cas],
       serviceAccountKeys: step.tags?.[tag.serviceAccountKeys],
+      fixed: step.tags?.[tag.fixed],
       drained: step.tags?.[tag.drained],
       script: step.tags?.[tag.script],
     },

@@ -67,6 +67,8 @@ export interface BootstrapArgs {
   readonly cas?: string;
   /** The keys of service accounts that it brings, as a tag; control planes only. */
   readonly serviceAccountKeys?: string;
+  /** Hash over what its cluster keeps for its life; control planes only. */
+  readonly fixed?: string;
   /** What runs as root; it may hold keys. */
   readonly script: pulumi.Output<string>;
   readonly after: readonly pulumi.Resource[];
@@ -205,6 +207,7 @@ export class Machine extends pulumi.ComponentResource {
     encryptionKeys,
     cas,
     serviceAccountKeys,
+    fixed,
     script,
     after,
     outlives = [],
@@ -245,6 +248,7 @@ export class Machine extends pulumi.ComponentResource {
           ...(serviceAccountKeys === undefined
             ? {}
             : { [tag.serviceAccountKeys]: serviceAccountKeys }),
+          ...(fixed === undefined ? {} : { [tag.fixed]: fixed }),
         })),
       },
       {

@@ -22,7 +22,7 @@ import {
 } from "./rotations";
 import { existingGroupProblems, lacksTags, lockWarnings } from "./existing-group";
 import { type Federation, planFederation, planTokenIssuers } from "./federation";
-import { fixedInAzure, fixedProblems } from "./fixed-settings";
+import { changedProblems, fixedDigest, fixedInAzure, fixedProblems } from "./fixed-settings";
 import { decideInitialization, type Initialization } from "./initialization";
 import {
   createdMachines,
@@ -109,7 +109,13 @@ export function decide(observed: Observed): Decision {
   );
   const { id, exists } = initialization;
   const current = previousOf(id, previous.outputs);
-  const created = createdMachines(id, planned, azure, current);
+  const fixed = fixedDigest(settings);
+  const begunOtherwise = machines.filter(
+    ({ name }) => (azure.machines.get(name)?.bootstrap?.fixed ?? fixed) !== fixed,
+  );
+  // What is initialized takes no others, and nothing is in it before that step has ended well.
+  const misbegun = exists ? [] : begunOtherwise;
+  const created = [...new Set([...createdMachines(id, planned, azure, current), ...misbegun])];
   const rotation = { settings, id, controlPlanes, azure, previous: current };
   const keys = planEncryptionKeys({ ...rotation, outputs: previous.outputs });
   const cas = planCas({ ...rotation, workers, created });
@@ -175,7 +181,7 @@ export function decide(observed: Observed): Decision {
     resized: retained.filter(({ name, size }) => !isSameSize(azure.machines.get(name)!.size, size)),
     started,
     stopped: stoppedMachines({ settings, initialization, azure, retained, changes, started }),
-    machineRecords: recordsOf(observed, wanted, retained, current),
+    machineRecords: recordsOf(observed, wanted, { retained, misbegun, current }),
     spec,
     federation,
     hardware,
@@ -197,6 +203,7 @@ export function decide(observed: Observed): Decision {
       ...(exists
         ? [
             ...fixedProblems(settings, fixedInAzure(azure, settings)),
+            ...(current === undefined ? changedProblems(begunOtherwise) : []),
             ...(initialization.isRestoring
               ? upgradeProblems(settings, azure, current)
               : versionProblems(observed, { controlPlanes, created, changes, current })),
@@ -275,8 +282,11 @@ function versionProblems(
 function recordsOf(
   { azure, now }: Observed,
   wanted: readonly WantedMachine[],
-  retained: readonly MachinePlan[],
-  current: PreviousOutputs | undefined,
+  {
+    retained,
+    misbegun,
+    current,
+  }: Pick<Decision, "retained" | "current"> & { readonly misbegun: readonly MachinePlan[] },
 ): Map<string, MachineRecord> {
   return new Map(
     wanted.map((one) => {
@@ -284,7 +294,7 @@ function recordsOf(
       const machine = azure.machines.get(name);
       const before = current?.machines[name];
       // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
-      const isThere = machine !== undefined && !hasLeft(machine);
+      const isThere = machine !== undefined && !hasLeft(machine) && !misbegun.includes(one.plan);
       const record: MachineRecord = {
         generation: one.generation,
         replacementInputs: one.replacementInputs,

@@ -2,6 +2,7 @@ import { toSet } from "../settings/problem";
 import { apiBalancerName } from "../azure/resource-names";
 import { shownAs } from "../azure/shown";
 import { AzureAnswer } from "../azure/state";
+import { digest } from "../digest";
 import { Settings } from "../settings/settings";
 
 /** What a cluster keeps for its life, by the names of the settings. */
@@ -51,6 +52,9 @@ export const fixedSettings = (settings: Settings): FixedSettings => ({
   apiName: settings.apiName,
   cni: settings.cni,
 });
+
+/** By which a step shows with which of them its cluster is begun. */
+export const fixedDigest = (settings: Settings): string => digest(fixedSettings(settings));
 
 /** What Azure says of it, before a first update has succeeded and of what an older release has not noted. */
 export function fixedInAzure(
@@ -106,3 +110,13 @@ export function fixedProblems(wanted: Settings, made: Partial<FixedSettings> = {
     ];
   });
 }
+
+/** Before outputs know what the cluster was made with: a step shows that it was something else, and not what. */
+export const changedProblems = (begunOtherwise: readonly { readonly name: string }[]): string[] =>
+  begunOtherwise.length === 0
+    ? []
+    : [
+        `${begunOtherwise.map(({ name }) => name).join(", ")} began this cluster with other settings of those that it keeps for its life ` +
+          `(${Object.keys(why).join(", ")}), in an update that has not ended. Take that change back and run pulumi up until it ends well, ` +
+          "or make it in a new stack (pulumi stack init)",
+      ];

@@ -2,6 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { authoritiesVariable, only } from "../../components/kubeadm/rotations";
 import { encryptionFile } from "../../components/kubeadm/encryption";
+import { fixedDigest } from "../../components/plan/fixed-settings";
 import {
   awaitedBy,
   buildMachines,
@@ -167,6 +168,17 @@ it("brings all CAs to every control plane, the one that signs alone as well, and
     const tasks = name === names[2] ? ["cas", "restart-pods"] : ["cas"];
     expect([name, payload.tasks]).toEqual([name, tasks]);
     expect((await payloadOf(signing.recorder, name)).tasks).toEqual(["cas"]);
+  }
+});
+
+it("says on every step with which settings its cluster begins, of those that it keeps for its life", async () => {
+  const fixedOf = async ({ recorder }: Built) =>
+    (await recorder.of(stepType)).map(({ inputs }) => inputs.tags["zoned-fixed"]);
+  const other = { ...settings, podCidr: "10.99.0.0/16" };
+
+  for (const own of [settings, other]) {
+    const fixed = fixedDigest({ ...validSettings, ...own });
+    expect(await fixedOf(await buildMachines({ settings: own }))).toEqual(names.map(() => fixed));
   }
 });
 

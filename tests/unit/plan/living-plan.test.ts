@@ -2,7 +2,7 @@ import * as pulumi from "@pulumi/pulumi";
 
 import { only } from "../../../components/kubeadm/rotations";
 import { generationOf } from "../../../components/machine/generation";
-import { fixedSettings } from "../../../components/plan/fixed-settings";
+import { fixedDigest, fixedSettings } from "../../../components/plan/fixed-settings";
 import * as manifests from "../../../components/add-ons/manifests/manifests";
 import * as cloudProviderImages from "../../../components/add-ons/manifests/cloud-provider-images";
 import * as galleryImage from "../../../components/azure/image-offers";
@@ -407,6 +407,11 @@ it.each<[string, Scene, RegExp]>([
   ],
   ["an older version", { stepTags: { kubernetes: "1.99.0" } }, /cannot go back/],
   [
+    "other settings of those for its life than its first step has begun it with, which no outputs remember yet",
+    { stepTags: { fixed: "others" } },
+    /zoned-test-cp-1 began this cluster with other settings .*podCidr/,
+  ],
+  [
     "another region than that of its resource group, which no outputs remember yet",
     { location: "northeurope" },
     /location is westeurope, and this stack's cluster was made with northeurope/,
@@ -442,6 +447,29 @@ it.each<[string, Scene, RegExp]>([
   ],
 ])("refuses %s", async (_, scene, says) => {
   await expect(plan({ ...living, ...scene })).rejects.toThrow(says);
+});
+
+it.each([
+  ["other settings of those for a cluster's life than now", "others", []],
+  ["the same", fixedDigest({ ...validSettings, cni: "flannel" }), [first]],
+])(
+  "makes a machine anew whose step has begun an empty cluster and not ended well, with %s: %s",
+  async (_, fixed, stays) => {
+    const begun = { location: "westeurope", machines: [first], firstStep: "Failed" };
+
+    const { retained, machineRecords } = await plan({ ...begun, stepTags: { fixed } });
+
+    expect([...retained]).toEqual(stays);
+    expect(machineRecords.get(first)!.createdAt === "then").toBe(stays.length > 0);
+  },
+);
+
+it("orders nothing for a step that shows other settings than outputs, which know", async () => {
+  const { retained } = await plan({
+    ...{ ...living, isRemembered: true, stepTags: { fixed: "others" } },
+  });
+
+  expect([...retained]).toEqual(names);
 });
 
 describe("a restoration amid an upgrade", () => {
