@@ -81,6 +81,15 @@ evict() {
   echo "$1/$2: $(jq --raw-output '[.message, (.details.causes[]?.message)] | join(" ")' <<<"${answer%$'\n'*}")"
 }
 
+# As components/cluster/drain.ts: nobody here ends a pod where the kubelet is silent, or has not been Ready for five minutes.
+ends_pods() {
+  local node silent
+  node=$(ask_as_kubelet "$(node_path)") || return 0
+  silent=$(jq '[.status.conditions[]? | select(.type == "Ready") | select(.status == "Unknown"
+    or .status == "False" and now - (.lastTransitionTime | fromdate) >= 300)] | length' <<<"$node") || return 0
+  ((silent == 0))
+}
+
 # What keeps pods on this node; those that may go are evicted.
 held_pods() {
   local pods namespace name deleted
@@ -119,6 +128,7 @@ drain() {
   done
   while ! held=$(held_pods) || [[ -n $held ]]; do
     reason "$held"
+    ends_pods || return 0
     if ((SECONDS > until)); then
       undo_drain
       end_turn update || true

@@ -196,6 +196,23 @@ describe("an upgrade", () => {
     },
   );
 
+  const minutesAgo = (minutes: number) =>
+    `${new Date(Date.now() - minutes * 60_000).toISOString().slice(0, 19)}Z`;
+  it.each([
+    ["goes on without pods' end where the kubelet is silent", "Unknown", 1, 0],
+    ["goes on without it where the kubelet was not Ready for five minutes", "False", 6, 0],
+    ["waits for it where the kubelet is not Ready for a moment", "False", 4, 1],
+  ])("%s", async (_, status, minutes, expected) => {
+    const machine = memberIn({ ...worker, ...next, drainMinutes: 0 }, [pod("web")]);
+    const ready = { type: "Ready", status, lastTransitionTime: minutesAgo(minutes) };
+    const node = { metadata: { annotations: {} }, spec: {}, status: { conditions: [ready] } };
+    machine.write("/node", JSON.stringify(node));
+    first(machine, "curl", `[[ $* != */eviction* ]] || { printf '{}\\n201'; exit; }`);
+    machine.program("sleep", "exec /bin/sleep 1.1");
+
+    expect((await runStep(machine, "drain")).code).toBe(expected);
+  });
+
   it.each([
     ["drained", next, "cordon"],
     ["configured anew", { configuration: "later" }, "kubeadm upgrade node --config"],
