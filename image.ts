@@ -28,25 +28,22 @@ export = async () => {
   refusePrivateSources(settings);
   const connection = await connect(settings);
   const existingNetwork = await getExistingNetwork(settings, connection);
-  await explainRefusals(settings);
   const manifests = await findManifests(manifestsFor(settings), { ...settings, isBegun: true });
   const bootData = customData(settings, "", nodeImages(settings, manifests));
-  const { version, madeOf, contents, formerTags } = await knownImage(settings, bootData);
-  const shown = await shownGallery(settings, version, connection);
+  const { version, madeOf, contents, formerTags, shown } = await knownImage(
+    settings,
+    bootData,
+    (one) => shownGallery(settings, one, connection),
+  );
+  const machine =
+    contents === undefined ? await builderMachine(settings, version, connection) : undefined;
+  await explainRefusals(settings, machine ? [machine] : []);
   keepAdditions({ settings, shown, previous: { tags: formerTags } });
 
   const group = imageGroup(settings, connection.subscriptionId);
-  const shared = { group, settings, version };
   const builder =
-    contents === undefined
-      ? new Builder("builder", {
-          ...shared,
-          machine: await builderMachine(settings, connection),
-          bootData,
-          existingNetwork,
-        })
-      : undefined;
-  const gallery = new ImageGallery("images", { ...shared, madeOf, builder });
+    machine && new Builder("builder", { group, settings, machine, bootData, existingNetwork });
+  const gallery = new ImageGallery("images", { group, settings, version, madeOf, builder });
   return {
     image: gallery.imageId,
     ...{ version, madeOf, contents: builder?.contents ?? contents },

@@ -403,12 +403,13 @@ END
 # Written before the package is there, since the package starts the daemon, and the daemon would set
 # the FORWARD chain to drop. It needs no bridge: its default range may be one of the network's.
 write_docker_settings() {
-  local mirrors=() insecure=() origin
+  local mirrors=() insecure=() origin settings=$root/etc/docker/daemon.json before
   if [[ -n $MIRROR ]]; then
     origin=$(mirror_origin)
     mirrors=("$origin")
     [[ $origin == http://* ]] && insecure=("${origin#http://}")
   fi
+  before=$(cat "$settings" 2>/dev/null || true)
   python3 -c '
 import json, sys
 mirrors, insecure = (value.split() for value in sys.argv[1:])
@@ -418,6 +419,8 @@ print(json.dumps({
     "log-driver": "json-file", "log-opts": {"max-size": "10m", "max-file": "5"},
     "live-restore": True, "registry-mirrors": mirrors, "insecure-registries": insecure,
 }, indent=2))' "${mirrors[*]}" "${insecure[*]}" | write /etc/docker/daemon.json
+  # An image's runs already, with the mirror that the image was made with.
+  [[ -z $before || $(cat "$settings") == "$before" ]] || bring_up restart docker.service
 }
 
 # Containers inherit it, and systemd's own is 1,024 since containerd 2 asks for no other
@@ -546,6 +549,8 @@ END
 [host."$(mirror_origin)"]
   capabilities = ["pull", "resolve"]
 END
+  else
+    rm -f "$root/etc/containerd/certs.d/_default/hosts.toml"
   fi
   systemctl enable containerd.service
   bring_up restart containerd.service
@@ -675,6 +680,9 @@ pull_add_on_images() {
   done
 }
 
+# An image that was made for containerd has none.
+has_docker() { systemctl cat docker.service; } &>/dev/null
+
 # What this machine has of what the steps install: lines of kind, name, and version or digest.
 image_contents() {
   local program version
@@ -691,7 +699,7 @@ image_contents() {
   if [[ $CONTAINER_RUNTIME == cri-dockerd ]]; then
     read -r _ version _ <<<"$("$root/usr/local/bin/cri-dockerd" --version)"
     echo "program cri-dockerd $version"
-    docker image ls --no-trunc --format 'image {{.Repository}}:{{.Tag}} {{.ID}}'
+    if has_docker; then docker image ls --no-trunc --format 'image {{.Repository}}:{{.Tag}} {{.ID}}'; fi
   else
     # Each image has its name, and its digests as further ones.
     ctr --namespace k8s.io images list | awk '$1 ~ /:/ && $1 !~ /^sha256:|@/ { print "image", $1, $3 }'
@@ -715,7 +723,7 @@ wanted_contents() {
 compare_image() {
   local found line kind name wanted end version
   bring_up start containerd.service
-  [[ $CONTAINER_RUNTIME != cri-dockerd ]] || bring_up start docker.service
+  if [[ $CONTAINER_RUNTIME == cri-dockerd ]] && has_docker; then bring_up start docker.service; fi
   found=$'\n'$(image_contents)$'\n'
   {
     while IFS= read -r line; do

@@ -3,7 +3,7 @@
 # standard output and into the image, and ends before the machine forgets who it is: Azure's agent, which reports
 # that this has ended, is among what does.
 #
-# The machine is off when that is done. One that stays on could not be generalized; /var/log/zoned.log says why.
+# The machine is off when that is done. One that stays on could not be generalized; its console says why.
 set -Eeuo pipefail
 umask 022
 
@@ -45,6 +45,8 @@ fetch() {
 # What is one machine's alone: keys, names, leases, logs, the account of its administrator, and the proxy's
 # password where there is one.
 forget() {
+  local ovf=$root/var/lib/waagent/ovf-env.xml account
+  trap 'say "exit code $? of: $BASH_COMMAND" >&2' ERR
   systemctl stop kubelet.service
   rm -rf "$root"/var/lib/kubelet/{pki,config.yaml,kubeadm-flags.env} "$root"/etc/kubernetes/{*.conf,pki}
   if [[ -e $state/proxy ]]; then
@@ -55,7 +57,15 @@ forget() {
   rm -rf "$root"/etc/zoned/{first-boot.env,add-on-images,proxy.env,proxy-ca.crt} "$state"
   cloud-init clean --logs
   # Debian's own images have no agent.
-  if command -v waagent >/dev/null; then waagent -deprovision+user -force; fi
+  if command -v waagent >/dev/null; then
+    account=$(grep --only-matching --perl-regexp '<([^/>]*:)?UserName[^>]*>\K[^<]+' "$ovf")
+    waagent -deprovision+user -force
+    # It ends well, whatever has failed of it.
+    if [[ -e $ovf ]] || getent passwd "$account" >/dev/null; then
+      say "waagent has left $ovf or the account $account" >&2
+      exit 1
+    fi
+  fi
   rm -f "$root"/etc/ssh/ssh_host_* "$root/var/lib/dbus/machine-id" "$root/root/.bash_history"
   # Empty and not missing: systemd would take the next boot for the first one of the system and switch on what was
   # switched off.
@@ -70,5 +80,5 @@ fetch install_disk_rules
 fetch pull_add_on_images
 "$first_boot" image_contents >"$root/opt/zoned/image"
 cat "$root/opt/zoned/image"
-systemd-run --quiet --collect --unit zoned-generalize --on-active "$seconds" --property "StandardError=append:$log" \
-  "$BASH" -c "$(declare -f forget); set -Eeuo pipefail; root='$root' state='$state' log='$log' first_boot='$first_boot'; forget"
+systemd-run --quiet --collect --unit zoned-generalize --on-active "$seconds" --property StandardError=journal+console \
+  "$BASH" -c "$(declare -f say forget); set -Eeuo pipefail; root='$root' state='$state' log='$log' first_boot='$first_boot'; forget"

@@ -5,6 +5,7 @@ import { digest } from "../digest";
 import { isRecord } from "../settings/read";
 import { dnsTagName } from "../settings/rules/names";
 import type { Settings } from "../settings/settings";
+import { shortName } from "./image-offers";
 import { egressName, groupName, kubeletIdentityName } from "./resource-names";
 import { Shown, shownAs } from "./shown";
 import { tagsOf } from "./stack-tag";
@@ -323,6 +324,18 @@ const interfaceConfigurations = list(
   }),
 );
 
+const targetRegions = list(
+  (region) => shortName(String(nameOf(region))),
+  inputsOf<input.compute.TargetRegionArgs>()(
+    "additionalReplicaSets",
+    "encryption",
+    "excludeFromLatest",
+    "name",
+    "regionalReplicaCount",
+    "storageAccountType",
+  ),
+);
+
 const networkToken = (type: string): string => `azure-native:network:${type}`;
 
 /**
@@ -349,7 +362,7 @@ export function additionsTo(
     "azure-native:compute:GalleryImage": { name: "galleryImageName", rules: { tags } },
     "azure-native:compute:GalleryImageVersion": {
       name: "galleryImageVersionName",
-      rules: { tags },
+      rules: { tags, publishingProfile: fields({ targetRegions }) },
     },
     "azure-native:managedidentity:UserAssignedIdentity": { name: "resourceName", rules: { tags } },
     "azure-native:storage:StorageAccount": { name: "accountName", rules: { tags } },

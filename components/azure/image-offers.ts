@@ -319,7 +319,7 @@ const featureOf = (
 ): string | undefined => features.find(({ name }) => name === feature)?.value;
 
 /** Azure names regions for people here. */
-const shortName = (region: string): string => region.replaceAll(" ", "").toLowerCase();
+export const shortName = (region: string): string => region.replaceAll(" ", "").toLowerCase();
 
 /** What is expected, where something is not as it is. */
 function flawOf(

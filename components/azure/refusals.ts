@@ -15,9 +15,12 @@ import { poolPath, sizeCommand } from "./size-offers";
  * One hook for all resources, since the engine looks for it by its name when it deletes one that has
  * left the program. A `pulumi destroy`, which runs no program, shows Azure's error alone.
  */
-export async function explainRefusals(settings: Settings): Promise<void> {
+export async function explainRefusals(
+  settings: Settings,
+  machines: readonly MachinePlan[] = machinesOf(settings),
+): Promise<void> {
   const hook = new pulumi.ErrorHook("explain-refusal", ({ name, type, newInputs, errors }) => {
-    const machine = machinesOf(settings).find((one) => one.name === newInputs?.["vmName"]);
+    const machine = machines.find((one) => one.name === newInputs?.["vmName"]);
     const text =
       explainedPolicy(`${type} ${name}`, errors) ??
       explainedCredential(`${type} ${name}`, errors) ??

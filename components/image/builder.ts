@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { Address4 } from "ip-address";
 
 import { type ExistingNetwork, keyOf } from "../azure/existing-network";
-import { imageReferenceOf } from "../azure/image-offers";
+import { getImage, imageProblems, imageReferenceOf } from "../azure/image-offers";
 import type { ClusterGroup } from "../cluster-group";
 import { cloudInitText } from "../machine/payload";
 import { customScript, osProfileOf, securityProfileOf } from "../machine/vm-profile";
@@ -13,10 +13,10 @@ import { atAddresses } from "../plan/ways";
 import type { Settings } from "../settings/settings";
 import { machineMirror } from "../settings/sources";
 import { captureWhenOff, outputOf } from "./capture";
-import { builderName } from "./known-image";
 import type { AzureConnection } from "../azure/resource-manager";
 import { hardwareOf } from "../azure/hardware";
 import { getSkus } from "../azure/offers";
+import { refuse } from "../plan/engine";
 import { type MachinePlan, machinesOf } from "../settings/topology";
 
 /**
@@ -35,22 +35,27 @@ export function refusePrivateSources({ nodeSubnets, mirror, httpProxy }: Setting
   );
 }
 
-/** What the machine that an image is taken of has in common with one of the cluster's. */
-export interface BuilderMachine extends Pick<MachinePlan, "size" | "zone" | "osDiskSku"> {
+/** The machine that a version is taken of. */
+export const builderName = (version: string): string => `builder-${version.replaceAll(".", "-")}`;
+
+/** The machine that an image is taken of: a regular one of the cluster's, by another name. */
+export interface BuilderMachine extends MachinePlan {
   readonly isNvmeOnly: boolean;
 }
 
 /**
  * The first machine of the cluster on which an image of x64 boots.
  *
- * @throws RunError where there is none
+ * @throws RunError where there is none, or Azure has no Ubuntu for it
  */
 export async function builderMachine(
   settings: Settings,
+  version: string,
   connection: AzureConnection,
 ): Promise<BuilderMachine> {
   const machines = machinesOf(settings);
-  const hardware = hardwareOf(machines, { skus: await getSkus(settings, connection) });
+  const skus = await getSkus(settings, connection);
+  const hardware = hardwareOf(machines, { skus });
   const first = machines.find(({ name }) => hardware.get(name)?.architecture === "x64");
   if (first === undefined) {
     const sizes = [...new Set(machines.map(({ size }) => size))];
@@ -59,8 +64,13 @@ export async function builderMachine(
         "Ubuntu's image, also where the setting image names another. Run npm run image where controlPlaneSize or a pool has an x64 size",
     );
   }
-  const { size, zone, osDiskSku } = first;
-  return { size, zone, osDiskSku, isNvmeOnly: hardware.get(first.name)!.isNvmeOnly };
+  const { spot: _, ...regular } = first;
+  const builder = { ...regular, name: builderName(version) };
+  const ofUbuntu = { ...settings, image: "" };
+  const { arm, subscriptionId } = connection;
+  const offers = new Map([["x64", await getImage(arm, subscriptionId, ofUbuntu, "x64")] as const]);
+  refuse(imageProblems([builder], offers, hardwareOf([builder], { skus }), ofUbuntu));
+  return { ...builder, isNvmeOnly: hardware.get(first.name)!.isNvmeOnly };
 }
 
 export interface BuilderArgs {
@@ -70,7 +80,6 @@ export interface BuilderArgs {
   readonly bootData: string;
   /** The network of the subnets that the settings name. */
   readonly existingNetwork: ExistingNetwork | undefined;
-  readonly version: string;
 }
 
 /**
@@ -85,11 +94,10 @@ export class Builder extends pulumi.ComponentResource {
 
   constructor(name: string, args: BuilderArgs, opts?: pulumi.ComponentResourceOptions) {
     super("zoned:index:ImageBuilder", name, {}, opts);
-    const { group, settings, machine, bootData, existingNetwork, version } = args;
-    const { size, zone, osDiskSku, isNvmeOnly } = machine;
+    const { group, settings, machine, bootData, existingNetwork } = args;
+    const { name: vmName, size, zone, osDiskSku, isNvmeOnly } = machine;
     const resourceGroupName = group.name;
     const child = { parent: this, deletedWith: group.own };
-    const vmName = builderName(version);
     const [subnet] = settings.nodeSubnets;
     if (subnet !== undefined && !existingNetwork?.subnets.has(keyOf(subnet))) {
       throw new pulumi.RunError(

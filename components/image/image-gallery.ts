@@ -9,8 +9,7 @@ import { type Shown, shownAs, type ShownResource } from "../azure/shown";
 import { ownTag } from "../azure/stack-tag";
 import type { ClusterGroup } from "../cluster-group";
 import type { Settings } from "../settings/settings";
-import type { Builder } from "./builder";
-import { builderName } from "./known-image";
+import { type Builder, builderName } from "./builder";
 
 /** The cluster's own group would take the image along. */
 export const imageGroupName = ({ clusterName }: Pick<Settings, "clusterName">): string =>
@@ -111,8 +110,6 @@ export class ImageGallery extends pulumi.ComponentResource {
         retainOnDelete: group.own !== undefined,
         // Azure takes half an hour where many regions copy it.
         customTimeouts: { create: "90m" },
-        // Azure shows regions by their names for people.
-        ignoreChanges: ["publishingProfile.targetRegions"],
       },
     );
     this.imageId = image.id;

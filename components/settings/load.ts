@@ -20,6 +20,7 @@ import {
 } from "./read";
 import { problems } from "./rules";
 import { readablePasswordProblems } from "./rules/http-proxy";
+import { longestClusterName } from "./rules/names";
 import { readableCredentialProblems } from "./rules/registries";
 import type { Settings } from "./settings";
 import { shellProxyProblems } from "./shell-proxy";
@@ -30,6 +31,13 @@ const workerSize = "Standard_D2s_v5";
 
 /** Where machines would be in a network of the cluster's own, which decides nothing in subnets of others. */
 const unusedNetwork = "172.16.0.0/16";
+
+/** A stack of images, which has `-image` behind the cluster's, may have a longer name than a cluster. */
+function defaultName(): string {
+  const name = `zoned-${pulumi.getStack()}`;
+  const isOfImages = process.env["ZONED_PROGRAM"] === "image";
+  return isOfImages && name.length > longestClusterName ? name.replace(/-image$/, "") : name;
+}
 
 /** Reads everything that is set, and reports what cannot be read. */
 function readSettings(config: pulumi.Config, report: Problem[]): Settings {
@@ -51,7 +59,7 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
   const osDiskSku = choice<Settings["osDiskSku"]>("osDiskSku");
   const osDiskSizeGb = number("osDiskSizeGb");
   const settings: Settings = {
-    clusterName: text("clusterName") || `zoned-${pulumi.getStack()}`,
+    clusterName: text("clusterName") || defaultName(),
     resourceGroup: text("resourceGroup"),
     location: text("location"),
     zones,

@@ -99,7 +99,7 @@ function shownIn(before: Before, path: string): object | undefined {
   const [, place = "", called] = /\/(\w+)\/([^/]+)$/.exec(path) ?? [];
   const [type, property = ""] = inGalleries[place] ?? [];
   const own = requests.find((one) => one.type === type && one.inputs[property] === called);
-  if (own !== undefined) return { name: called, tags: tagsOf(own) };
+  if (type !== undefined) return own && { name: called, tags: tagsOf(own) };
   if (path.includes("/providers/")) return { value: [] };
   const { resourceGroupName: name, location } = group.inputs;
   return { name, location, tags: tagsOf(group), properties: { provisioningState: "Succeeded" } };

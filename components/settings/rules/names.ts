@@ -44,14 +44,16 @@ const takenUserNames = new Set(
   ).split(" "),
 );
 
+export const longestClusterName = 40;
+
 /** Azure wants 3 characters of an identity; the cloud provider adopts a balancer `…-internal`. */
 function clusterNameProblems({ clusterName }: Settings): Problem[] {
   const wrong = (expected: string): Problem[] => [
     wants("clusterName", clusterName, expected, "zoned-dev"),
   ];
-  if (!/^[a-z]([a-z0-9-]{1,38}[a-z0-9])$/.test(clusterName)) {
+  if (!/^[a-z][a-z0-9-]+[a-z0-9]$/.test(clusterName) || clusterName.length > longestClusterName) {
     return wrong(
-      "3 to 40 lower-case letters, digits and -, from a letter to a letter or digit, " +
+      `3 to ${longestClusterName} lower-case letters, digits and -, from a letter to a letter or digit, ` +
         "since machines, nodes and a DNS name start with it",
     );
   }

@@ -74,6 +74,20 @@ describe("a cluster that gets machines of an image", () => {
     expect((await makeImage(options)).image).toBe(image);
   });
 
+  it("is made anew when somebody has deleted it", async () => {
+    const version = image.split("/").at(-1)!;
+    const versions = clients.compute.galleryImageVersions;
+    await versions.beginDeleteAndWait(own, "zoned_local_image", "node", version);
+
+    const made = await makeImage(options);
+
+    expect(made.image).not.toBe(image);
+    image = made.image;
+    expect(
+      (await versions.get(own, "zoned_local_image", "node", image.split("/").at(-1)!)).id,
+    ).toBe(image);
+  });
+
   it("makes new machines, and replaces none that is there", async () => {
     asPlanned(await cloud.stack.up());
     const before = await machinesIn("zoned-local");

@@ -149,6 +149,30 @@ it.each<[what: string, type: string, props: Properties, shown: Properties, expec
     { identity: { type: "UserAssigned", userAssignedIdentities: [policy, own] } },
   ],
   [
+    "regions that an image is copied to besides, by whose names for people Azure shows them",
+    "compute:GalleryImageVersion",
+    { publishingProfile: { targetRegions: [{ name: "westeurope", regionalReplicaCount: 1 }] } },
+    {
+      properties: {
+        publishingProfile: {
+          publishedDate: "2026-11-27",
+          targetRegions: [
+            { name: "North Europe", regionalReplicaCount: 2, storageAccountType: "Standard_LRS" },
+            { name: "West Europe", regionalReplicaCount: 1, storageAccountType: "Standard_ZRS" },
+          ],
+        },
+      },
+    },
+    {
+      publishingProfile: {
+        targetRegions: [
+          { name: "North Europe", regionalReplicaCount: 2, storageAccountType: "Standard_LRS" },
+          { name: "westeurope", regionalReplicaCount: 1 },
+        ],
+      },
+    },
+  ],
+  [
     "a second interface of a machine",
     "compute:VirtualMachine",
     { networkProfile: { networkInterfaces: [{ id: "/one", primary: true }] } },

@@ -32,7 +32,8 @@ const programs = {
   ctr: 'cat "$root/images"',
   "cloud-init": "",
   "update-ca-certificates": "",
-  waagent: "",
+  waagent: 'rm "$root/var/lib/waagent/ovf-env.xml" "$root/accounts"',
+  getent: 'grep --quiet --no-messages "^$2:" "$root/accounts"',
   sync: "",
   "systemd-run": '"${@: -3}"',
 };
@@ -132,6 +133,16 @@ it.each<[string, (made: FakeMachine) => void, string]>([
     "program cri-dockerd 0.9.9",
   ],
   [
+    "Docker, where the kubelet has had no need of it",
+    (made) => {
+      set(made, "CONTAINER_RUNTIME", "cri-dockerd");
+      made.write("/packages", held("9.9.9").replace("ii  package docker.io 1-1\n", ""));
+      made.program("systemctl", '[[ $* != *" docker.service" ]]');
+      for (const one of ["docker", "dockerd"]) made.program(one, "exit 127");
+    },
+    "package docker.io *",
+  ],
+  [
     "what came from another mirror",
     (made) => set(made, "MIRROR", "https://mirror.example"),
     `these settings, but mirror ${nowhere}`,
@@ -164,7 +175,8 @@ it("finds an image of Docker Hub by the name that Docker has for it", async () =
   expect(compared).toEqual({ code: 0, stdout: "", stderr: "" });
   expect(made.read("/var/lib/zoned/lacking")).toBe("");
   // Neither answers before it runs.
-  expect(made.callsOf("systemctl")).toEqual(["start containerd.service", "start docker.service"]);
+  const started = made.callsOf("systemctl").filter((call) => call.startsWith("start "));
+  expect(started).toEqual(["start containerd.service", "start docker.service"]);
 });
 
 it("leaves an add-on's image that the image lacks to the kubelet, and says so", async () => {
@@ -195,6 +207,33 @@ it("names and installs what the image lacks, as where it is one of other setting
   expect(made.callsOf("apt-get").join("\n")).toContain("kubelet=9.9.9-*");
 });
 
+it.each(["", "https://other.example"])(
+  "asks no mirror of the image's where the settings name %j now, and restarts Docker for that alone",
+  async (MIRROR) => {
+    const made = machine("https://mirror.example");
+    made.write("/usr/lib/systemd/system/docker.service", "");
+    const configured = async () => {
+      made.forgetCalls();
+      for (const part of ["install_runtime", "configure_containerd"])
+        expect((await made.run("/opt/zoned/first-boot.sh", [part])).code).toBe(0);
+      return made.callsOf("systemctl").includes("restart docker.service");
+    };
+    await configured();
+    const again = await configured();
+
+    set(made, "MIRROR", MIRROR);
+
+    expect([again, await configured()]).toEqual([false, true]);
+    const hosts = "/etc/containerd/certs.d/_default/hosts.toml";
+    expect(made.has(hosts) ? made.read(hosts).split("\n")[0] : "").toBe(
+      MIRROR && `[host."${MIRROR}"]`,
+    );
+    expect(JSON.parse(made.read("/etc/docker/daemon.json"))["registry-mirrors"]).toEqual(
+      [MIRROR].filter((one) => one !== ""),
+    );
+  },
+);
+
 it("refuses what it lacks where there is no way to it, and has named it", async () => {
   const made = await ofImage(nowhere);
   made.write("/packages", held("9.9.8"));
@@ -208,6 +247,8 @@ it("refuses what it lacks where there is no way to it, and has named it", async 
 });
 
 describe("a machine that an image is made of", () => {
+  const ovf = "<ns1:HostName>builder</ns1:HostName><ns1:UserName>jane</ns1:UserName>\n";
+
   async function generalized(
     change: (made: FakeMachine) => void = () => undefined,
     env: Record<string, string> = {},
@@ -221,6 +262,8 @@ describe("a machine that an image is made of", () => {
     for (const own of ["pki/kubelet.key", "config.yaml", "kubeadm-flags.env"])
       made.write(`/var/lib/kubelet/${own}`, "secret");
     made.write("/var/lib/dbus/machine-id", "secret");
+    made.write("/var/lib/waagent/ovf-env.xml", ovf);
+    made.write("/accounts", "jane:x:1000:\n");
     made.write("/root/.bash_history", "secret");
     made.write("/etc/kubernetes/manifests/.keep", "");
     made.write("/etc/zoned/firewall.nft", "");
@@ -328,10 +371,33 @@ describe("a machine that an image is made of", () => {
     expect(made.callsOf("systemctl").at(-1)).toBe("poweroff");
   });
 
-  it("stays on, and so is no image, where one part of it fails", async () => {
-    const { made } = await generalized((one) => one.program("waagent", "exit 3"));
+  it.each<[string, (made: FakeMachine) => void, string]>([
+    [
+      "one part of it fails",
+      (made) => made.program("cloud-init", "exit 3"),
+      "exit code 3 of: cloud-init clean --logs",
+    ],
+    [
+      "Azure's agent has ended before all was done, which its exit code does not say",
+      (made) => made.program("waagent", ""),
+      "waagent has left /var/lib/waagent/ovf-env.xml or the account jane",
+    ],
+    [
+      "Azure's agent could not delete the account, which its exit code does not say",
+      (made) => made.program("waagent", 'rm "$root/var/lib/waagent/ovf-env.xml"'),
+      "or the account jane",
+    ],
+    [
+      "Azure's agent does not know the account, and would leave it out",
+      (made) => made.removeFile("/var/lib/waagent/ovf-env.xml"),
+      "/var/lib/waagent/ovf-env.xml: No such file",
+    ],
+  ])("stays on, and so is no image, and its console has why: %s", async (_, change, says) => {
+    const { made, outcome } = await generalized(change);
 
     expect(made.callsOf("systemctl")).not.toContain("poweroff");
+    expect(outcome.stderr.replaceAll(made.root, "")).toContain(says);
+    expect(made.callsOf("systemd-run").join()).toContain("StandardError=journal+console");
   });
 
   it("begins a first boot again that has failed, and ends with its reason", async () => {

@@ -16,10 +16,12 @@ import { access, settingsWith, stackValues, type Values } from "../../support/st
 import { testFolder } from "../../support/test-folder";
 import { nodeImages } from "../../../components/add-ons/node-images";
 import { knownImage } from "../../../components/image/known-image";
+import { shownAs } from "../../../components/azure/shown";
 import { customData } from "../../../components/machine/custom-data";
 import * as payload from "../../../components/machine/payload";
 
 const vmType = "azure-native:compute:VirtualMachine";
+const versionType = "azure-native:compute:GalleryImageVersion";
 
 // Both ask Azure, once there is a machine.
 jest.spyOn(capture, "outputOf").mockImplementation(async () => "");
@@ -66,6 +68,34 @@ it("is made once, however often its stack is updated after that", async () => {
 
   expect(third.outputs["version"]).toBe(made.outputs["version"]);
   expect(third.requests.map(({ type }) => type)).not.toContain(vmType);
+});
+
+it("is made anew, under another name, when Azure has it no more", async () => {
+  const made = await update({}, nothing, "image");
+  const gone = made.requests.filter(({ type }) => type !== versionType);
+  const past = { ...made.outputs, version: "2026.1127.93005" };
+
+  const { requests, outputs } = await update({}, { requests: gone, outputs: past }, "image");
+
+  expect(outputs["version"]).not.toBe(past.version);
+  const { inputs } = requests.find(({ type }) => type === versionType)!;
+  expect(inputs["galleryImageVersionName"]).toBe(outputs["version"]);
+  expect(requests.map(({ type }) => type)).toContain(vmType);
+});
+
+it("says what Azure's refusal of its machine means", async () => {
+  const { requests } = await update({}, nothing, "image");
+  const { inputs, opts } = requests.find(({ type }) => type === vmType)!;
+  const said = jest.spyOn(pulumi.log, "error").mockImplementation(async () => undefined);
+
+  const [hook] = opts.hooks!.onError as pulumi.ErrorHook[];
+  const errors = ['Code="SkuNotAvailable"'];
+  await hook!.callback({ name: "builder-vm", type: vmType, newInputs: inputs, errors } as never);
+
+  expect(said.mock.calls.flat().join()).toContain(
+    `${inputs["vmName"]}: this subscription cannot have size ${inputs["hardwareProfile"].vmSize} in zone 1 of`,
+  );
+  said.mockRestore();
 });
 
 it("is made in the first of the subnets that the settings name", async () => {
@@ -152,9 +182,11 @@ it("tells its machine the images of add-ons, as machines of it look for them", a
 });
 
 describe("the machine that an image is made of", () => {
+  const version = "2026.1127.93005";
+
   /** The machine's choice, by what the local Azure offers. */
   const chosen = async (settings: Settings) =>
-    builderMachine(settings, await connectionTo(newArm().arm));
+    builderMachine(settings, version, await connectionTo(newArm().arm));
 
   async function resourcesWith(change: Partial<Settings>) {
     const settings = { ...validSettings, ...change };
@@ -162,13 +194,12 @@ describe("the machine that an image is made of", () => {
     const recorder = await Recorder.start();
     const group = imageGroup(settings, account.subscriptionId);
     const watched = { transformations: [recorder.watch] };
-    const shared = { group, settings, version: "2026.1127.93005" };
     const builder = new Builder(
       "builder",
-      { ...shared, machine, bootData: "", existingNetwork: undefined },
+      { group, settings, machine, bootData: "", existingNetwork: undefined },
       watched,
     );
-    new ImageGallery("images", { ...shared, madeOf: "", builder }, watched);
+    new ImageGallery("images", { group, settings, version, madeOf: "", builder }, watched);
     return recorder;
   }
 
@@ -184,8 +215,8 @@ describe("the machine that an image is made of", () => {
   it("becomes an image that every zone has, and every size can boot from", async () => {
     const recorder = await resourcesWith({});
 
-    const [version] = await recorder.of("azure-native:compute:GalleryImageVersion");
-    expect(version!.inputs.publishingProfile.targetRegions).toEqual([
+    const [made] = await recorder.of(versionType);
+    expect(made!.inputs.publishingProfile.targetRegions).toEqual([
       expect.objectContaining({ storageAccountType: "Standard_ZRS" }),
     ]);
     const { inputs } = await recorder.only("azure-native:compute:GalleryImage");
@@ -232,6 +263,26 @@ describe("the machine that an image is made of", () => {
     expect((await machineWith({})).storageProfile).not.toHaveProperty("diskControllerType");
   });
 
+  it("is not made where Azure has no such Ubuntu, also where the cluster's are made of a gallery's", async () => {
+    const settings = {
+      ...validSettings,
+      imageVersion: "24.04.209901010",
+      image: "/galleries/zoned/images/node/versions/2026.1127.93005",
+    };
+
+    await expect(chosen(settings)).rejects.toThrow(
+      /imageVersion is "24.04.209901010", which Azure does not have .* builder-2026-1127-93005 would be made of it/,
+    );
+  });
+
+  it("is a regular one also where the cluster's is a spot machine", async () => {
+    const spot = { ...pool, size: "Standard_D4s_v5", spot: { maxPrice: -1 } };
+
+    expect(
+      await chosen({ ...validSettings, controlPlaneSize: arm, workerPools: [spot as never] }),
+    ).not.toHaveProperty("spot");
+  });
+
   it("is not made where no machine of the cluster could be made of its image", async () => {
     const settings = {
       ...validSettings,
@@ -275,7 +326,7 @@ describe("the machine that an image is made of", () => {
     const recorder = await resourcesWith({ resourceGroup });
 
     const groups = await recorder.of("azure-native:resources:ResourceGroup");
-    const { opts } = await recorder.only("azure-native:compute:GalleryImageVersion");
+    const { opts } = await recorder.only(versionType);
     expect([groups[0]?.inputs["tags"]["zoned-stack"], opts.retainOnDelete]).toEqual([stack, stays]);
   });
 
@@ -283,8 +334,8 @@ describe("the machine that an image is made of", () => {
     const recorder = await resourcesWith({});
 
     const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
-    const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
-    expect([step, version]).toMatchObject([
+    const { opts: image } = await recorder.only(versionType);
+    expect([step, image]).toMatchObject([
       { customTimeouts: { create: "95m" } },
       { customTimeouts: { create: "90m" } },
     ]);
@@ -307,14 +358,18 @@ describe("the machine that an image is made of", () => {
     expect(done).toEqual(["read", "captured"]);
   });
 
-  it("changes nothing that Azure shows otherwise, or refuses of a machine that is off", async () => {
+  it("does not have Azure delete its step, which it refuses of a machine that is off", async () => {
     const recorder = await resourcesWith({});
 
     const machine = await recorder.only(vmType);
     const { opts: step } = await recorder.only("azure-native:compute:VirtualMachineExtension");
-    const { opts: version } = await recorder.only("azure-native:compute:GalleryImageVersion");
     expect(step.deletedWith === machine.resource).toBe(true);
-    expect(version.ignoreChanges).toEqual(["publishingProfile.targetRegions"]);
+  });
+
+  it("leaves nothing of its regions to the state, which does not know those that others add", async () => {
+    const recorder = await resourcesWith({});
+
+    expect((await recorder.only(versionType)).opts.ignoreChanges).toBeUndefined();
   });
 
   it("runs on a host that encrypts, where the cluster's machines do", async () => {
@@ -349,16 +404,26 @@ describe("an image", () => {
       nodeImages({ ...settings, cni: "none", diskDriver: false }, new Map()),
     );
 
+  const shown = new Map([
+    [shownAs("azure-native:compute:GalleryImage", "node"), { name: "node" }],
+    [shownAs(versionType, "2026.1129.80706"), { name: "2026.1129.80706" }],
+  ]);
+
   /** The image for these settings, after an update for others, by an earlier release, has left one. */
-  async function known(change: Partial<Settings> = {}, release = () => undefined as unknown) {
+  async function known(
+    change: Partial<Settings> = {},
+    release = () => undefined as unknown,
+    show = async () => shown,
+  ) {
     const now = new Date("2026-11-29T08:07:06Z");
     let outputs = {};
     await Recorder.start({ calls: { "pulumi:pulumi:readStackOutputs": () => ({ outputs }) } });
-    const { version, madeOf } = await knownImage(validSettings, bootData(validSettings), now);
+    const before = bootData(validSettings);
+    const { version, madeOf } = await knownImage(validSettings, before, show, now);
     outputs = { version, madeOf, contents: "package kubelet 1.36.3" };
     release();
     const settings = { ...validSettings, ...change };
-    return knownImage(settings, bootData(settings), new Date("2026-12-01T00:00:09Z"));
+    return knownImage(settings, bootData(settings), show, new Date("2026-12-01T00:00:09Z"));
   }
 
   it("is the one of before where that has what the settings want", async () => {
@@ -380,6 +445,12 @@ describe("an image", () => {
     const { version, contents } = await known(change);
 
     expect([version, contents]).toEqual(["2026.1201.9", undefined]);
+  });
+
+  it("is none in a gallery that Azure has no more, and it is said how to begin anew", async () => {
+    await expect(known({}, undefined, async () => new Map())).rejects.toThrow(
+      /^Azure has no gallery zoned_test with .* npm run image -- --stack test --destroy$/,
+    );
   });
 
   it("is another one after a release that has it forget something else", async () => {

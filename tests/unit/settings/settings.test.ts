@@ -393,6 +393,25 @@ describe("settings read", () => {
     });
   });
 
+  it("calls an image's stack as its cluster where its own name would be too long for one, and no cluster so", async () => {
+    const nameIn = async (stackName: string, program: string) => {
+      const before = { ...process.env };
+      process.env = { ...before, ZONED_PROGRAM: program };
+      pulumi.runtime.setMockOptions(undefined, "zoned", stackName);
+      try {
+        return settingsWith(stack).clusterName;
+      } finally {
+        process.env = before;
+        pulumi.runtime.setMockOptions(undefined, "zoned", "stack");
+      }
+    };
+    const longest = "p".repeat(28);
+
+    expect(await nameIn(`${longest}-image`, "image")).toBe(`zoned-${longest}-image`);
+    expect(await nameIn(`${longest}p-image`, "image")).toBe(`zoned-${longest}p`);
+    await expect(nameIn(`${longest}p-image`, "")).rejects.toThrow(/clusterName is .*-image/);
+  });
+
   it("reads every setting that Pulumi.yaml declares, under its own name", () => {
     const given: Values = {
       ...stack,
