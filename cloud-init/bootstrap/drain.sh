@@ -66,6 +66,9 @@ drainable_pods() {
       | "\(.metadata.namespace) \(.metadata.name) \(.metadata.deletionTimestamp // "")"'
 }
 
+# A volume that is attached to a machine that is down keeps its next pod waiting for minutes.
+has_volumes() { ask_as_kubelet "$(node_path)" | jq --exit-status '(.status.volumesAttached // []) != []' >/dev/null; }
+
 # Says whether a pod goes, or why it cannot at the moment, which is a PodDisruptionBudget.
 evict() {
   local answer code

@@ -155,7 +155,7 @@ not_before='(.NotBefore | if . == "" then now else
 
 # Each look goes on from what the machine, its Node and Azure say, wherever the one before has ended.
 look_at_events() {
-  local events event unanswered=$root/run/zoned-events-unanswered
+  local events is_over event unanswered=$root/run/zoned-events-unanswered
   # Once for each answer, since this is asked every few seconds.
   if ! events=$(ask_events 2>&1); then
     [[ $events == "$(cat "$unanswered" 2>/dev/null)" ]] || say "Azure's scheduled events cannot be asked for: $events"
@@ -164,47 +164,57 @@ look_at_events() {
   fi
   rm -f "$unanswered"
   exclude_step || return 0
-  # The next one: Azure lists them in no order, and a redeploy may be days away. A freeze, hours ahead or not, is looked
-  # at when what this machine has gone down for is over.
-  event=$(jq --compact-output --arg machine "$machine" --arg handled "$(cat "$handled" 2>/dev/null || true)" 'first(.Events
+  # Whether what the machine was at is over, and the next event: Azure lists them in no order, and a redeploy may be days
+  # away.
+  read -r is_over event < <(jq --raw-output --arg machine "$machine" --arg at "$(cat "$handled" 2>/dev/null || true)" '.Events
     | map(select(any(.Resources[]; ascii_downcase == ($machine | ascii_downcase))))
-    | map(select(.EventType != "Freeze" or $handled == "" or .EventId == ($handled / " ")[0]))
-    | sort_by(.EventType == "Freeze", '"$not_before"')[]) // empty' <<<"$events")
-  if [[ -n $event ]]; then
+    | (sort_by(.EventType == "Freeze", '"$not_before"')[0] // "") as $next
+    | "\($at != "" and all(.EventId != ($at / " ")[0])) \($next)"' <<<"$events")
+  if [[ -n $event ]] && { [[ $is_over == false ]] || is_awaited; }; then
     prepare "$event"
-  elif [[ -e $handled ]]; then
+  elif [[ $is_over == true ]]; then
     recover
   fi
 }
 
-# drained, where an update has removed this Node, or emptied it for Azure to restart or delete its machine; updating,
-# where it drains it, or is about to upgrade it; else here, or silent where nobody says.
+# removed, where an update has taken this Node out of the cluster; drained, where it has emptied it for Azure to restart or
+# delete its machine; updating, where it drains it, or is about to upgrade it; else here, or silent where nobody says.
 state_of_node() {
   local node state pods
   node=$(ask_api "$(node_path)" --max-time 20 --cert "$kubelet_certificate") || true
   state=$(jq --raw-output --arg mark "$drain_mark" '(.metadata.annotations[$mark] // "") as $own
-    | if .code == 404 then "drained"
+    | if .code == 404 then "removed"
       elif .metadata.name == null then "silent"
       elif $own == "" or (.spec.unschedulable | not) then "here"
-      elif $own / " " | index("upgrade") then "updating" else "draining" end' <<<"$node") || true
-  if [[ $state == draining ]]; then
-    state=updating
-    if pods=$(drainable_pods) && [[ -z $pods ]]; then state=drained; fi
-  fi
-  # One that was killed is over when its turn is.
-  if [[ $state == updating ]] && ! has_line "$machine"; then state=here; fi
+      elif $own / " " | index("upgrade") then "updating" else "drained" end' <<<"$node") || true
+  # An update that was killed is over when its turn is.
+  if [[ $state == @(updating|drained) ]] && ! has_line "$machine" update; then state=here; fi
+  if [[ $state == drained ]] && { ! pods=$(drainable_pods) || [[ -n $pods ]]; }; then state=updating; fi
   echo "${state:-silent}"
 }
 
-# has_line NAME: whether a line of the turns is there and not over
+# Whether an update that has drained or removed this machine waits for the next event, or what repairs it.
+is_awaited() { [[ $(state_of_node) == @(drained|removed) ]] || is_repaired; }
+
+# has_line NAME KIND: whether a line of the turns is there, of that kind, and not over
 has_line() {
   local answer
-  answer=$(ask_turns) && jq --exit-status --arg line "$1" --arg now "$(date --utc +%FT%TZ)" \
-    '(.data[$line] // "") / " " | .[1] > $now' <<<"${answer%$'\n'*}" >/dev/null
+  answer=$(ask_turns) && jq --exit-status --arg line "$1" --arg kind "$2" --arg now "$(date --utc +%FT%TZ)" \
+    '(.data[$line] // "") / " " | .[0] == $kind and .[1] > $now' <<<"${answer%$'\n'*}" >/dev/null
 }
 
 # Whether a control plane restarts or redeploys it.
-is_repaired() { has_line "repair.$machine"; }
+is_repaired() { has_line "repair.$machine" repair; }
+
+# has_waited PHASE SECONDS: whether the event of prepare has been at that for so long, which begins where it is not
+has_waited() {
+  if [[ $phase != "$1" ]]; then
+    phase=$1
+    until=$((EPOCHSECONDS + $2))
+    echo "$id $phase $until" >"$handled"
+  fi
+  ((EPOCHSECONDS >= until))
+}
 
 prepare() {
   local id type status left phase until why node held stays='' turn=yes minutes=30
@@ -219,28 +229,34 @@ prepare() {
   fi
   # A freeze takes seconds, and what has begun cannot be prepared for.
   [[ $type != Freeze && $status == Scheduled ]] || return 0
-  # An update has drained it, and waits for Azure to restart or delete it. Whoever deletes a machine whose API is
-  # silent wants that too: on a control plane that has left etcd it is.
+  read -r _ phase until <"$handled"
   node=$(state_of_node)
+  # Whoever deletes a machine whose API stays silent wants that: on a control plane that has left etcd it does so.
+  if [[ $node == silent && $type == Terminate ]]; then
+    if has_waited silent 60 || ((left < least_seconds)); then node=removed; fi
+  elif [[ $phase == silent ]]; then
+    phase=
+    echo "$id" >"$handled"
+  fi
   # On another host its OS disk is blank: it goes there no sooner than it must.
   [[ -z $is_ephemeral || $type != Redeploy ]] || stays=yes
   # No kubelet ends the pods of a machine that is repaired, and one that is cordoned is repaired no further.
-  if [[ $node == drained || ($node == silent && $type == Terminate) ]] || { [[ -z $stays ]] && is_repaired; }; then
+  if [[ $node == removed ]] || { [[ -z $stays ]] && is_repaired; }; then
     [[ $role == worker ]] || give_leadership || true
     acknowledge "$id"
     return
   fi
-  read -r _ phase until <"$handled"
   [[ -z $stays ]] || ((left <= last)) || return 0
   [[ $phase != rests ]] || ((EPOCHSECONDS >= until || left <= last)) || return 0
   [[ $node != updating ]] || return 0
   # Azure may wait for others on that host, for days. A worker has no pods then, and its turn has ended by itself; a control
   # plane is a member of etcd.
   [[ $phase != acknowledged || $role != worker ]] || return 0
-  [[ $node == here ]] || { say "$type: the API does not say how this Node is" && return 1; }
-  # It goes for good then.
+  [[ $node != silent ]] || { say "$type: the API does not say how this Node is" && return 1; }
+  # It goes for good then, and at short notice.
   [[ $type != Terminate && $type != Preempt ]] || minutes=5
-  why=$({ may_be_down && take_turn "$type" "$minutes"; } 2>&1) || turn=
+  # What an update has drained is down in the update's turn. The update has looked at the others before it began to drain.
+  why=$({ may_be_down && { [[ $node == drained ]] || take_turn "$type" "$minutes"; }; } 2>&1) || turn=
   if [[ -z $turn ]]; then
     say "$type is not acknowledged: $why"
     ((left < least_seconds)) || return 0
@@ -250,19 +266,19 @@ prepare() {
   held=$(held_pods)
   if [[ -n $held ]]; then
     say "$type waits for pods, for ${left} s at most: $held"
-    case $phase in
-      '' | rests) echo "$id drains $((EPOCHSECONDS + drain_minutes * 60))" >"$handled" ;;
-      drains)
-        # Of a host that is about to fail Azure tells days ahead, in which no other machine could be down.
-        ((EPOCHSECONDS > until && left > last)) || return 0
-        uncordon "$cordoned_for_event"
-        end_turn other
-        say_on_node "${type}Delayed" \
-          "pods are still here after $drain_minutes minutes, and the next try is in an hour at most"
-        echo "$id rests $((EPOCHSECONDS + rest_seconds))" >"$handled"
-        ;;
-    esac
+    [[ $phase != acknowledged ]] && has_waited drains $((drain_minutes * 60)) || return 0
+    # Of a host that is about to fail Azure tells days ahead, in which no other machine could be down.
+    ((left > last)) || return 0
+    uncordon "$cordoned_for_event"
+    end_turn other
+    say_on_node "${type}Delayed" \
+      "pods are still here after $drain_minutes minutes, and the next try is in an hour at most"
+    echo "$id rests $((EPOCHSECONDS + rest_seconds))" >"$handled"
   elif [[ -n $turn && -z $stays ]]; then
+    if [[ $phase != acknowledged ]] && ((minutes > 5)) && has_volumes && ! has_waited detaches 120; then
+      say "$type waits for volumes, which are still attached, for two minutes at most"
+      return
+    fi
     acknowledge "$id"
     [[ $(<"$handled") == *acknowledged ]] || say_on_node "${type}Acknowledged" "no pods are left here, and Azure may go on with event $id"
     echo "$id acknowledged" >"$handled"
@@ -273,11 +289,14 @@ prepare() {
 recover() {
   local begun words
   words=$(<"$handled")
-  [[ $words != "reboot $(boot_id)" ]] || return 0
+  # One that has not come when its turn is over does not come.
+  if [[ $words == "reboot $(boot_id)" ]] && has_line "$machine" reboot; then return; fi
   # The condition of its Node is that of before until a kubelet of this boot has spoken.
   begun=$((EPOCHSECONDS - $(cut --delimiter=. --fields=1 "$root/proc/uptime")))
   node_is_well
   [[ $role == worker ]] || control_plane_is_well >/dev/null
+  # An update that has found it cordoned relies on that until its step has ended.
+  [[ $(state_of_node) == here ]] || return 0
   uncordon "$cordoned_for_event"
   end_turn other
   say_on_node MaintenanceEnded "this machine is well after ${words%% *}"
@@ -301,7 +320,8 @@ reboot_in_turn() {
   done
   [[ $role == worker ]] || give_leadership || true
   echo "reboot $(boot_id)" >"$handled"
-  systemctl reboot
+  # It returns at once. The lock is held until the machine ends this, so that no step begins meanwhile.
+  systemctl reboot && sleep 300
 }
 
 # What runs without an update asks by this file, without the payload, what it has to know of this machine and of

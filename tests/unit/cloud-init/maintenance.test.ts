@@ -226,6 +226,18 @@ describe("a machine that Azure is to redeploy", () => {
     expect([machine.approved, machine.isCordoned, machine.lines("evicted")]).toEqual(expected);
   });
 
+  it("approves at once the redeploy by which it is repaired when its restart has not helped", async () => {
+    const turns = { [`repair.${name}`]: until("repair", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Reboot")], turns });
+    machine.write("/proc/uptime", "-100.00 0\n");
+    await machine.look();
+
+    machine.set({ events: [eventOf("Redeploy", 600, { EventId: "another" })] });
+    await machine.look();
+
+    expect(machine.approved).toEqual([id, "another"]);
+  });
+
   const evicted = ["web-1/eviction"];
   const withPod = { pods: [pod("web-1")] };
   const elsewhere = (why: string) => ({
@@ -392,14 +404,12 @@ describe("a machine that Azure is to redeploy", () => {
     expect(Object.keys(machine.json("turns").data)).toEqual([name]);
   });
 
+  const drainedBy = (mark: string) => ({
+    metadata: { name, annotations: { "zoned/drained": mark } },
+    spec: { unschedulable: true },
+  });
   it.each([
-    [
-      "that an update has drained",
-      {
-        metadata: { name, annotations: { "zoned/drained": "unschedulable" } },
-        spec: { unschedulable: true },
-      },
-    ],
+    ["that an update has drained", drainedBy("unschedulable")],
     ["whose Node an update has removed", { code: 404 }],
   ])("%s approves at once", async (_, node) => {
     const turns = { [name]: until("update", 30 * minutes) };
@@ -429,10 +439,7 @@ describe("a machine that Azure is to redeploy", () => {
   ])(
     "beside an update that %s is approved when no pod is left and no step is to come",
     async (_, mark, left, pods, expected) => {
-      const node = {
-        metadata: { name, annotations: { "zoned/drained": mark } },
-        spec: { unschedulable: true },
-      };
+      const node = drainedBy(mark);
       const turns = { [name]: until("update", left * minutes) };
       const machine = new Machine({ events: [eventOf("Reboot", 170)], node, turns, pods });
 
@@ -441,6 +448,135 @@ describe("a machine that Azure is to redeploy", () => {
       expect([machine.approved, machine.lines("evicted")]).toEqual(expected);
     },
   );
+
+  it.each<[string, number, World, string]>([
+    ["was killed, while another machine is down", -1, {}, "other is down for Reboot"],
+    [
+      "was killed, while a peer is not well",
+      -1,
+      { peer: "False" },
+      `node ${other}: Ready is False`,
+    ],
+    [
+      "still runs, while a peer is not well",
+      30,
+      { peer: "False" },
+      `node ${other}: Ready is False`,
+    ],
+  ])(
+    "does not approve for a control plane that an update has drained which %s",
+    async (_, left, world, says) => {
+      const machine = new Machine({
+        role: "control-plane",
+        events: [eventOf("Redeploy")],
+        node: drainedBy("unschedulable excluded"),
+        turns: {
+          [name]: until("update", left * minutes),
+          other: until("Reboot", world.peer ? -minutes : 30 * minutes),
+        },
+        ...world,
+      });
+
+      const { stdout } = await machine.look();
+
+      expect(machine.approved).toEqual([]);
+      expect(stdout).toContain(says);
+    },
+  );
+
+  it.each(["unschedulable", "unschedulable excluded upgrade"])(
+    "goes on at each look with what a killed update has left half drained (%s)",
+    async (mark) => {
+      const machine = new Machine({
+        role: "control-plane",
+        events: [eventOf("Reboot")],
+        node: drainedBy(mark),
+        turns: { [name]: until("update", -minutes) },
+        pods: [pod("web-1")],
+      });
+
+      await machine.look();
+      await machine.look();
+      expect(machine.lines("evicted")).toEqual(["web-1/eviction", "web-1/eviction"]);
+
+      machine.set({ pods: [] });
+      await machine.look();
+      expect(machine.approved).toEqual(approvedFor);
+
+      machine.set({ turns: {} });
+      await machine.look();
+      expect(machine.json("turns").data[name]).toMatch(/^Reboot /);
+    },
+  );
+
+  it("leaves a cordon that an update relies on, until its step has ended", async () => {
+    const machine = new Machine({ events: [eventOf("Redeploy")] });
+    await machine.look();
+    const { metadata, ...node } = machine.json("node");
+    metadata.annotations["zoned/drained"] = "excluded";
+    machine.write("/node", JSON.stringify({ metadata, ...node }));
+    machine.set({ events: [], turns: { [name]: until("update", 30 * minutes) } });
+
+    await machine.look();
+    expect(machine.isCordoned).toBe(true);
+
+    machine.set({ events: [eventOf("Reboot", 900, { EventId: "another" })] });
+    await machine.look();
+    expect(machine.approved).toEqual([id, "another"]);
+
+    machine.set({ events: [] });
+    await machine.bootstrap("undo_drain");
+    await machine.bootstrap("end_turn", "update");
+    await machine.look();
+    expect(machine.isCordoned).toBe(false);
+  });
+
+  it("keeps Azure waiting for volumes that are still attached, for two minutes at most", async () => {
+    const status = { ...listedNode(name).status, volumesAttached: [{ name: "a disk" }] };
+    const machine = new Machine({ events: [eventOf("Redeploy")], node: { status } });
+
+    await machine.look();
+    machine.pass(1);
+    await machine.look();
+    expect([machine.isCordoned, machine.approved]).toEqual([true, []]);
+
+    machine.pass(1);
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it.each([
+    ["they are detached", eventOf("Redeploy"), []],
+    ["its end comes", eventOf("Terminate", 300), [{ name: "a disk" }]],
+  ])("keeps it waiting no longer for volumes when %s", async (_, event, volumesAttached) => {
+    const status = { ...listedNode(name).status, volumesAttached };
+    const machine = new Machine({ events: [event], node: { status } });
+
+    await machine.look();
+
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("is drained before its end where the API has not answered for a moment", async () => {
+    const turns = { other: until("Reboot", 30 * minutes) };
+    const machine = new Machine({ events: [eventOf("Terminate")], pods: [pod("web-1")], turns });
+    const node = machine.read("/node");
+    const answers = async (answer: string) => {
+      machine.write("/node", answer);
+      await machine.look();
+      machine.pass(1);
+      expect(machine.approved).toEqual([]);
+    };
+    const nothing = '{"kind": "Status", "code": 500}';
+
+    await answers(nothing);
+    await answers(node);
+    await answers(nothing);
+    machine.set({ turns: {} });
+    await answers(node);
+
+    expect(machine.lines("evicted")).toEqual(["web-1/eviction"]);
+  });
 
   it("leaves a cordon that somebody else has set", async () => {
     const machine = new Machine({
@@ -487,14 +623,30 @@ describe("of other events", () => {
     ]);
   });
 
+  const ownEvent = (machine: Machine) => machine.look();
+  const kured = (machine: Machine) => machine.bootstrap("reboot_in_turn");
   it.each([
-    ["its own event", [eventOf("Redeploy")], (machine: Machine) => machine.look()],
-    ["kured's reboot", [], (machine: Machine) => machine.bootstrap("reboot_in_turn")],
-  ])("a freeze holds nothing up that comes after %s", async (_, events, goDown) => {
-    const freeze = eventOf("Freeze", 3600, { EventId: "another" });
-    const machine = new Machine({ events });
+    ["a freeze", "its own event", eventOf("Freeze", 3600), [eventOf("Reboot")], ownEvent],
+    ["a freeze", "kured's reboot", eventOf("Freeze", 3600), [], kured],
+    [
+      "a redeploy of days later",
+      "its own event",
+      eventOf("Redeploy", 3 * 86_400),
+      [eventOf("Reboot")],
+      ownEvent,
+    ],
+    ["a redeploy of days later", "kured's reboot", eventOf("Redeploy", 3 * 86_400), [], kured],
+  ])("%s holds nothing up that comes after %s", async (_, __, event, events, goDown) => {
+    const later = { ...event, EventId: "another" };
+    const machine = new Machine({ events: [later, ...events] });
+    // Its disk is blank after a redeploy, for which it is not prepared before it must.
+    machine.write(
+      "/var/lib/zoned/variables",
+      `${machine.read("/var/lib/zoned/variables")}is_ephemeral=yes\n`,
+    );
+    await machine.look();
     await goDown(machine);
-    machine.set({ events: [freeze] });
+    machine.set({ events: [later] });
     machine.write("/proc/sys/kernel/random/boot_id", "boot 2\n");
 
     await machine.look();
@@ -502,7 +654,7 @@ describe("of other events", () => {
     await machine.look();
 
     const said = machine.lines("said").map((line) => line.split(":")[0]);
-    expect(said.slice(-2)).toEqual(["MaintenanceEnded", "FreezeScheduled"]);
+    expect(said.slice(-2)).toEqual(["MaintenanceEnded", `${event.EventType}Scheduled`]);
   });
 
   it.each([
@@ -554,8 +706,20 @@ describe("a control plane", () => {
     await machine.look();
     expect(machine.approved).toEqual([]);
 
-    machine.set({ events: [eventOf("Terminate", 300)] });
+    machine.set({ events: [eventOf("Terminate")] });
     await machine.look();
+    expect(machine.approved).toEqual([]);
+    machine.pass(1);
+    await machine.look();
+    expect(machine.approved).toEqual(approvedFor);
+  });
+
+  it("that has left etcd approves its end at once where that is near", async () => {
+    const machine = new Machine({ role: "control-plane", events: [eventOf("Terminate", 170)] });
+    machine.write("/node", '{"kind": "Status", "code": 500}');
+
+    await machine.look();
+
     expect(machine.approved).toEqual(approvedFor);
   });
 
@@ -626,14 +790,29 @@ describe("kured", () => {
 
   const mayStepBegin = 'flock --nonblock "$root/run/zoned-bootstrap.lock" true';
 
-  it("lets no bootstrap step begin once it reboots the machine", async () => {
+  it("lets no bootstrap step begin once it reboots the machine, until that has ended", async () => {
     const machine = new Machine();
-    machine.program("systemctl", `! ${mayStepBegin} || touch "$root/begins"`);
+    for (const program of ["systemctl", "sleep"])
+      machine.program(program, `! ${mayStepBegin} || touch "$root/begins"`);
 
     expect(await machine.bootstrap("reboot_in_turn")).toMatchObject({ code: 0 });
 
-    expect(machine.callsOf("systemctl")).toEqual(["reboot"]);
+    expect([machine.callsOf("systemctl"), machine.callsOf("sleep")]).toEqual([["reboot"], ["300"]]);
     expect(machine.has("/begins")).toBe(false);
+  });
+
+  it("holds no event up by a reboot that has not come when its turn is over", async () => {
+    const machine = new Machine();
+    await machine.bootstrap("reboot_in_turn");
+    machine.set({
+      events: [eventOf("Reboot")],
+      turns: { [name]: until("reboot", -minutes) },
+    });
+
+    await machine.look();
+    await machine.look();
+
+    expect(machine.approved).toEqual(approvedFor);
   });
 
   it("waits for its turn, in which a bootstrap step may begin, and does not reboot it where that does not come", async () => {
