@@ -318,7 +318,8 @@ module.exports = {
       name: "chapter",
       about: "all but conformance-all without any",
       choices: [
-        ...["one", "conformance", "conformance-all", "alone", "three", "maintenance", "traffic"],
+        ...["one", "conformance", "conformance-all", "alone", "three", "maintenance"],
+        ...["maintenance-worker", "traffic"],
         ...["upgrade", "patch", "upgrade-three", "landing-zone", "landing-zone-patch"],
         ...["authorities", "identity", "image", "restore", "restore-three"],
       ],

@@ -12,7 +12,7 @@ import {
   landingZonePatchClaims,
 } from "./claims/landing-zone";
 import { lifeClaims, lostWorkerClaims } from "./claims/life";
-import { maintenanceClaims } from "./claims/maintenance";
+import { maintenanceClaims, workerMaintenanceClaims } from "./claims/maintenance";
 import { restoreClaims } from "./claims/restore";
 import { securityClaims } from "./claims/security";
 import { manyServicesClaims, serviceClaims, switchingClaims } from "./claims/services";
@@ -71,6 +71,12 @@ export const chapters: readonly Chapter[] = [
     name: "three control planes, which Azure maintains",
     settings: { controlPlaneCount: 3, workerPools: [] },
     claims: [comesUp, ...maintenanceClaims],
+  },
+  {
+    key: "maintenance-worker",
+    name: "one control plane and two workers, which Azure maintains",
+    settings: {},
+    claims: [comesUp, ...workerMaintenanceClaims],
   },
   {
     key: "traffic",

@@ -154,7 +154,7 @@ export async function stage(cluster: RealCluster, says: string): Promise<string>
 }
 
 /** Where the pods are that have a budget. */
-export const budgetNamespace = "zoned-budget";
+const budgetNamespace = "zoned-budget";
 const labels = { app: "budget" };
 const replicas = 3;
 const atLeast = 2;

@@ -1,7 +1,7 @@
 import { isReady, type KubernetesObject } from "../../../../components/cluster/kubernetes-api";
 import { type Claim, eventually, expectSame, lowestDuring } from "../claim";
 import type { RealCluster } from "../real-cluster";
-import { budgetNamespace, underLoad } from "../workloads";
+import { underLoad } from "../workloads";
 import { bootOf } from "./life";
 import { allReady } from "./nodes";
 import { askEtcd } from "./three";
@@ -96,20 +96,40 @@ async function leader(cluster: RealCluster): Promise<string> {
   throw new Error("no member leads etcd");
 }
 
-export const maintenanceClaims: readonly Claim[] = [
-  {
-    sentence:
-      "the control plane that leads etcd, redeployed by Azure under load: its pods leave within their budget, it approves, comes back and takes pods, and no acknowledged write is lost",
-    check: async (cluster) => {
-      const machine = await leader(cluster);
-      const said = await maintain(cluster, [machine], "Redeploy");
-      expectSame(`what ${machine} said`, await saidOf(cluster, machine), [
-        ...["RedeployScheduled", "RedeployAcknowledged", "MaintenanceEnded"],
-      ]);
-      await cluster.kubectl(["delete", "namespace", budgetNamespace]);
-      return said;
-    },
+/** Claims that Azure redeploys the machine that is found so, and that pods and writes bear it. */
+const redeployed = (which: string, find: (cluster: RealCluster) => Promise<string>): Claim => ({
+  sentence: `${which}, redeployed by Azure under load: its pods leave within their budget, it approves, comes back and takes pods, and no acknowledged write is lost`,
+  check: async (cluster) => {
+    const machine = await find(cluster);
+    const said = await maintain(cluster, [machine], "Redeploy");
+    expectSame(`what ${machine} said`, await saidOf(cluster, machine), [
+      ...["RedeployScheduled", "RedeployAcknowledged", "MaintenanceEnded"],
+    ]);
+    return said;
   },
+});
+
+const frozen: Claim = {
+  sentence: "a freeze drains nobody, and the Node shows it",
+  check: async (cluster) => {
+    const [machine = ""] = await cluster.names("control-plane");
+    await cluster.event(machine, "Freeze");
+    await eventually(120, cluster.signal, async () => {
+      const reasons = await saidOf(cluster, machine);
+      expectSame("whether it was noted", reasons.includes("FreezeScheduled"), true);
+    });
+    const nodes = await cluster.get<KubernetesObject>("nodes");
+    expectSame("cordoned nodes", nodes.filter(({ spec }) => spec?.unschedulable).length, 0);
+  },
+};
+
+export const workerMaintenanceClaims: readonly Claim[] = [
+  redeployed("a worker", async (cluster) => (await cluster.names("worker"))[0]!),
+  frozen,
+];
+
+export const maintenanceClaims: readonly Claim[] = [
+  redeployed("the control plane that leads etcd", leader),
   {
     sentence:
       "two control planes that Azure is to reboot at the same moment go one after the other",
@@ -118,17 +138,5 @@ export const maintenanceClaims: readonly Claim[] = [
       return await maintain(cluster, [one, two], "Reboot");
     },
   },
-  {
-    sentence: "a freeze drains nobody, and the Node shows it",
-    check: async (cluster) => {
-      const [machine = ""] = await cluster.names("control-plane");
-      await cluster.event(machine, "Freeze");
-      await eventually(120, cluster.signal, async () => {
-        const reasons = await saidOf(cluster, machine);
-        expectSame("whether it was noted", reasons.includes("FreezeScheduled"), true);
-      });
-      const nodes = await cluster.get<KubernetesObject>("nodes");
-      expectSame("cordoned nodes", nodes.filter(({ spec }) => spec?.unschedulable).length, 0);
-    },
-  },
+  frozen,
 ];
