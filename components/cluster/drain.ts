@@ -97,9 +97,8 @@ async function isAlive(api: KubernetesApi, name: string): Promise<boolean> {
 async function cordon(api: KubernetesApi, name: string, isForUpgrade: boolean): Promise<void> {
   const node = await api.find(nodePath(name));
   if (node === undefined) return;
-  // Of an earlier drain that was killed; somebody may have uncordoned the Node since.
+  // Of an earlier drain that was killed, for another reason perhaps; somebody may have uncordoned the Node since.
   const mark = node.metadata.annotations?.[drainMark];
-  if (mark !== undefined && node.spec?.unschedulable) return;
   const own = new Set([
     ...(mark?.split(" ") ?? []),
     ...(node.spec?.unschedulable ? [] : ["unschedulable"]),

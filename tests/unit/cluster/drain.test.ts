@@ -140,6 +140,16 @@ it("marks a Node whose machine is upgraded next, where no event of Azure is to c
   });
 });
 
+it("marks it so also where a killed update had drained it for something else", async () => {
+  await drainFor(1);
+
+  await drain({ api, node: "one", minutes: 1, isForUpgrade: true });
+
+  expect(fake.node).toMatchObject({
+    metadata: { annotations: { "zoned/drained": "unschedulable excluded upgrade" } },
+  });
+});
+
 it("leaves static pods, pods of DaemonSets and pods that have ended", async () => {
   fake.pods = [
     pod("etcd", { annotations: { "kubernetes.io/config.mirror": "hash" } }),
