@@ -148,7 +148,7 @@ keep_itself
 [[ $role == worker ]] || step "certificates" 120 2 keep_certificates
 ! has_task restart-pods || step "pods" 600 2 restart_pods
 ! has_task rewrite-secrets || step "encryption" 1800 5 rewrite_secrets
-step "secrets" 60 0 finish
+step "secrets" 300 1 finish
 note "$machine is a member of the cluster"
 exit
 #--- payload ---
