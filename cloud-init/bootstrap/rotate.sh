@@ -47,12 +47,14 @@ sign_kubelet_certificate() {
 }
 
 # As a kubelet asks for it, with a key of its own kind, which it does by itself only when the one that it has is
-# about to end.
+# about to end. openssl takes 64 characters for a common name, Kubernetes more.
 request_kubelet_certificate() {
   local key request name certificate='' tries=60
+  local longer=$'openssl_conf = all\n[all]\nstbl_section = types\n[types]\nCN = max:128\n[req]\ndistinguished_name = none\n[none]'
   local requests=/apis/certificates.k8s.io/v1/certificatesigningrequests
   key=$(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)
-  request=$(openssl req -new -key <(echo "$key") -subj "/O=system:nodes/CN=system:node:$machine" | base64 --wrap=0)
+  request=$(openssl req -new -config <(echo "$longer") -key <(echo "$key") -subj "/O=system:nodes/CN=system:node:$machine" |
+    base64 --wrap=0)
   name=$(ask_as_kubelet "$requests" --header 'Content-Type: application/json' --data "{
     \"apiVersion\": \"certificates.k8s.io/v1\", \"kind\": \"CertificateSigningRequest\",
     \"metadata\": {\"generateName\": \"node-csr-\"}, \"spec\": {\"request\": \"$request\",

@@ -27,6 +27,8 @@ import { asRoot, describeUnless } from "../../support/unless";
 
 const apiName = "demo.westeurope.cloudapp.azure.com";
 const name = "demo-cp-1";
+/** No longer one follows from any settings. */
+const workerName = `${"d".repeat(40)}-${"w".repeat(16)}-10000`;
 const rbac = "rbac.authorization.k8s.io";
 
 /** What kubeadm binds for kubelets when it initializes. */
@@ -168,7 +170,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
     const variables = (own: string, role: string) =>
       `machine=${own}\nrole=${role}\napi_name=${apiName}\napi_port=${ports.api}\n`;
     machine.write("/run/zoned/variables", variables(name, "control-plane"));
-    worker.write("/run/zoned/variables", variables("demo-workers-1", "worker"));
+    worker.write("/run/zoned/variables", variables(workerName, "worker"));
   }
 
   const kubeadmRuns = async (...words: string[]) => {
@@ -265,7 +267,7 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
     await look("made");
 
     // The worker's kubelet joined with a certificate of the old CA.
-    const joined = await userOf(born, "system:node:demo-workers-1", "system:nodes");
+    const joined = await userOf(born, `system:node:${workerName}`, "system:nodes");
     worker.write(kubeletPem, `${joined.cert}${joined.key}`);
     worker.write("/etc/kubernetes/pki/ca.crt", born.pki["ca.crt"]!);
     worker.write("/etc/kubernetes/kubelet.conf", "    certificate-authority-data: b2xk\n");

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -753,6 +754,29 @@ describe("an upgrade", () => {
     const { code, stdout } = await machine.run(script, ["request_kubelet_certificate"]);
 
     expect([code, stdout.trim()]).toEqual([0, "new"]);
+  });
+
+  it("asks for the certificate of a worker with the longest name that settings give one", async () => {
+    const longest = `${"c".repeat(40)}-${"p".repeat(16)}-10000`;
+    const machine = memberIn(worker);
+    machine.write("/var/lib/zoned/variables", `machine=${longest} api_name=api api_port=6443\n`);
+    machine.program("openssl", 'exec /usr/bin/openssl "$@"');
+    machine.program(
+      "curl",
+      `case $* in
+        *--data*) echo "$*" >"$root/asked"; echo '{"metadata": {"name": "the-request"}}' ;;
+        *) echo '{"status": {"certificate": "${base64("new\n")}"}}' ;;
+      esac`,
+    );
+
+    expect((await machine.run(script, ["request_kubelet_certificate"])).code).toBe(0);
+
+    const [, request = ""] = /"request": "([^"]+)"/.exec(machine.read("/asked")) ?? [];
+    const subject = execFileSync("/usr/bin/openssl", ["req", "-noout", "-subject"], {
+      input: Buffer.from(request, "base64"),
+      encoding: "utf8",
+    });
+    expect(subject).toMatch(new RegExp(`CN ?= ?system:node:${longest}\n$`));
   });
 
   it("tells who is to join of the CAs, by the control plane that gives the cluster its configuration", async () => {
