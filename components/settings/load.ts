@@ -152,11 +152,31 @@ export function loadSettings(config = new pulumi.Config()): Settings {
     ...problems(settings).filter(({ key }) => !unreadable.some((other) => holds(other.key, key))),
   ];
   if (found.length > 0) {
-    const list = found.map((problem) => `\n  - ${sentence(problem)}`).join("");
+    const list = inOrder(found)
+      .map((problem) => `\n  - ${sentence(problem)}`)
+      .join("");
     throw new pulumi.RunError(`stack ${pulumi.getStack()} cannot be deployed:${list}`);
   }
   for (const warning of warnings(settings)) void pulumi.log.warn(warning);
   return settings;
+}
+
+/**
+ * In an order in which all commands can be run one after another: entries behind one that is taken out of a list move up,
+ * so that these commands come last, from the end of a list, and each once.
+ */
+function inOrder(problems: readonly Problem[]): Problem[] {
+  const entryOf = ({ fix }: Problem) =>
+    /^pulumi config rm --path '(.*\[\d+\])'$/.exec(fix)?.[1] ?? "";
+  const removals = problems
+    .filter((one) => entryOf(one) !== "")
+    .sort((a, b) => entryOf(b).localeCompare(entryOf(a), "en", { numeric: true }));
+  return [
+    ...problems.filter((one) => entryOf(one) === ""),
+    ...removals.map((one, at) =>
+      removals[at - 1]?.fix === one.fix ? { ...one, fix: "as above" } : one,
+    ),
+  ];
 }
 
 /** Whether a path is another one, or leads into it. */

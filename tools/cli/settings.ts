@@ -67,7 +67,7 @@ const introduction = `# Settings
 
 Set them with \`pulumi config set <name> <value>\`; entries of lists and objects with \`--path\`, such as
 \`pulumi config set --path 'workerPools[0].count' 3\`. The program checks all settings before it creates anything, and
-reports all problems at once, each with the command that fixes it.
+reports all problems at once, each with the command that fixes it, to be run in that order.
 
 A machine of an existing cluster is replaced, restarted or removed only while all control planes are healthy: control planes
 one at a time, workers of each pool as many at a time as its \`maxUnavailable\`, which is one by default. What would replace a

@@ -1,5 +1,5 @@
 import { hasIssuer } from "../logins";
-import { entry, found, Problem, findings, toRemove, wants } from "../problem";
+import { entry, found, Problem, findings, toRemove, toSet, wants } from "../problem";
 import { Settings } from "../settings";
 import { parseRange } from "./ranges";
 
@@ -81,14 +81,21 @@ function zoneProblems({ zones }: Settings): Problem[] {
   if (zones.length === 0) {
     return [wants("zones[0]", undefined, "at least one availability zone", "1")];
   }
+  const free = ["1", "2", "3"].filter((zone) => !zones.includes(zone));
   return zones.flatMap((zone, index) => {
-    const at = `zones[${index}]`;
-    const free = ["1", "2", "3"].find((other) => !zones.includes(other));
+    const key = `zones[${index}]`;
     if (!["1", "2", "3"].includes(zone)) {
-      return wants(at, zone, "1, 2 or 3, as Azure numbers a region's zones", free ?? "1");
+      const better = free.shift();
+      const fix = better === undefined ? toRemove(key) : toSet(key, better);
+      return {
+        key,
+        is: found(zone),
+        expected: "1, 2 or 3, as Azure numbers a region's zones",
+        fix,
+      };
     }
     if (zones.indexOf(zone) === index) return [];
-    return { key: at, is: found(zone), expected: "no zone twice", fix: toRemove(at) };
+    return { key, is: found(zone), expected: "no zone twice", fix: toRemove(key) };
   });
 }
 

@@ -184,6 +184,14 @@ function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem
 const isOwnDisk = (pool: WorkerPool, { osDiskSku, osDiskSizeGb }: Settings): boolean =>
   pool.osDiskSku !== osDiskSku || !Object.is(pool.osDiskSizeGb, osDiskSizeGb);
 
+/** A name that no pool has, nor gets by the command of another one. */
+function freeName(pools: readonly WorkerPool[], index: number): string {
+  for (let number = index + 1; ; number += pools.length) {
+    const name = `pool-${number}`;
+    if (pools.every((pool) => pool.name !== name)) return name;
+  }
+}
+
 /**
  * What is wrong with the worker pools. Whether they fit their subnets is checked with the ranges.
  */
@@ -192,7 +200,7 @@ export function poolProblems(settings: Settings): Problem[] {
   return workerPools.flatMap((pool, index) => {
     const at = `workerPools[${index}]`;
     const rename = (expected: string): Problem =>
-      wants(`${at}.name`, pool.name, expected, `pool-${index + 1}`);
+      wants(`${at}.name`, pool.name, expected, freeName(workerPools, index));
     const known = new Set(pool.zones.filter((zone) => zones.includes(zone)));
     const sameZones = String(pool.zones) === String(zones);
     return findings(

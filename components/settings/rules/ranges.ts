@@ -90,11 +90,15 @@ function better(settings: Settings, key: RangeKey): string {
   return free[0] ?? "RANGE";
 }
 
-function clusterRange(settings: Settings, key: RangeKey): Problem[] {
+/** What is wrong with a range, and what it may be instead. */
+interface Flaw {
+  readonly expected: string;
+  readonly fixed: string;
+}
+
+function flawOf(settings: Settings, key: RangeKey): Flaw | undefined {
   const text = settings[key];
-  const wrong = (expected: string, fixed = better(settings, key)): Problem[] => [
-    wants(key, text, expected, fixed),
-  ];
+  const wrong = (expected: string, fixed = better(settings, key)): Flaw => ({ expected, fixed });
   const range = parseRange(text);
   if (range === undefined) return wrong("an IPv4 range in CIDR form");
   if (corrected(range) !== text) {
@@ -105,27 +109,36 @@ function clusterRange(settings: Settings, key: RangeKey): Problem[] {
     return wrong(`a range from /${widest} to /${narrowest}, since ${why}`);
   }
   const claim = claimedByOthers.find((other) => overlap(text, other.range));
-  if (claim !== undefined) return wrong(`a range apart from ${claim.range}, ${claim.what}`);
-  return [];
+  return claim && wrong(`a range apart from ${claim.range}, ${claim.what}`);
 }
 
-function disjoint(settings: Settings): Problem[] {
-  const pairs: [RangeKey, RangeKey][] = [
-    ["podCidr", "networkCidr"],
-    ["serviceCidr", "networkCidr"],
-    ["serviceCidr", "podCidr"],
-  ];
+const pairs: readonly (readonly [RangeKey, RangeKey])[] = [
+  ["podCidr", "networkCidr"],
+  ["serviceCidr", "networkCidr"],
+  ["serviceCidr", "podCidr"],
+];
+
+/** What is wrong with ranges by themselves, else beside each other; no command gives what another one gives already. */
+function flaws(settings: Settings): Problem[] {
+  let fixed = settings;
+  const problem = (key: RangeKey, flaw: Flaw): Problem => {
+    fixed = { ...fixed, [key]: flaw.fixed };
+    return wants(key, settings[key], flaw.expected, flaw.fixed);
+  };
+  const single = keysOf(settings).flatMap((key) => {
+    const flaw = flawOf(fixed, key);
+    return flaw === undefined ? [] : problem(key, flaw);
+  });
+  if (single.length > 0) return single;
   return pairs
     .filter(
       ([key, other]) => keysOf(settings).includes(other) && overlap(settings[key], settings[other]),
     )
     .map(([key, other]) =>
-      wants(
-        key,
-        settings[key],
-        `a range apart from ${other} ${settings[other]}, so that an address means one thing`,
-        better(settings, key),
-      ),
+      problem(key, {
+        expected: `a range apart from ${other} ${settings[other]}, so that an address means one thing`,
+        fixed: better(fixed, key),
+      }),
     );
 }
 
@@ -176,12 +189,11 @@ const keysOf = ({ nodeSubnets }: Settings): RangeKey[] => [
 /** What is wrong with the cluster's own ranges. */
 export function rangeProblems(settings: Settings): Problem[] {
   const hasNetwork =
-    settings.nodeSubnets.length === 0 && clusterRange(settings, "networkCidr").length === 0;
+    settings.nodeSubnets.length === 0 && flawOf(settings, "networkCidr") === undefined;
   const pools = hasNetwork ? poolsFit(settings) : [];
   // How many machines are to be in pools that do not fit is not known, nor how wide podCidr has to be.
   const counted = pools.length > 0 ? { ...settings, workerPools: [] } : settings;
-  const single = keysOf(settings).flatMap((key) => clusterRange(counted, key));
-  return [...(single.length > 0 ? single : disjoint(counted)), ...pools];
+  return [...flaws(counted), ...pools];
 }
 
 /** Ranges that are not routed on the internet: RFC 1918, 6598 and 2544. */

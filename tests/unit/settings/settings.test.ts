@@ -216,6 +216,47 @@ it.each([
   expect(messages.map(rootOf).sort()).toEqual(["networkCidr", "podCidr", "serviceCidr"]);
 });
 
+const taints = [
+  { key: "a b", value: "c d", effect: "NoSchedule" },
+  { key: "gpu", effect: "NoSchedule" },
+];
+
+it.each<[string, Values, Values]>([
+  [
+    "the entries of a list that are well",
+    { apiExtraSans: ["EXAMPLE.com", "api.example", "a..b", "api.test", "7"] },
+    { apiExtraSans: ["api.example", "api.test"] },
+  ],
+  [
+    "those behind one that has two faults",
+    { workerPools: [{ name: "workers", count: 1, taints }] },
+    { workerPools: [{ taints: taints.slice(1) }] },
+  ],
+  [
+    "ranges apart from each other",
+    { networkCidr: "10.0.0.0/8" },
+    { podCidr: "192.168.0.0/16", serviceCidr: "100.64.0.0/16" },
+  ],
+  [
+    "such ranges in place of none",
+    { networkCidr: "10.0.0.0/8", podCidr: "x", serviceCidr: "y" },
+    { podCidr: "192.168.0.0/16", serviceCidr: "100.64.0.0/16" },
+  ],
+  ["as many zones", { zones: ["a", "2", "c", "d"] }, { zones: ["1", "2", "3"] }],
+  [
+    "names that no other pool has",
+    { workerPools: ["pool-2", "B", "pool-2"].map((name) => ({ name, count: 1 })) },
+    { workerPools: [{ name: "pool-2" }, { name: "pool-5" }, { name: "pool-3" }] },
+  ],
+])("gives commands that can be run one after another, and leave %s", (_, values, left) => {
+  const lines = complaints({ ...stack, ...values }).filter((line) => !line.endsWith("(as above)"));
+
+  const fixed = lines.reduce((now, line) => after(commandIn(line), now), { ...stack, ...values });
+
+  expect(complaints(fixed)).toEqual([]);
+  expect(fixed).toMatchObject(left);
+});
+
 it("sets no range to what it is already, where it knows none that is free", () => {
   const values = { networkCidr: "10.0.0.0/8", serviceCidr: "100.64.0.0/12" };
   const workerPools = [1, 2].map((n) => ({ name: `pool-${n}`, count: 3000 }));
