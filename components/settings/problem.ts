@@ -87,6 +87,10 @@ export const nearest = (word: string, known: readonly string[]): string =>
       : best,
   );
 
+/** The known word that is the given one but for its case; else the first. */
+export const inItsCase = (word: unknown, known: readonly string[]): string =>
+  known.find((one) => one.toLowerCase() === String(word).toLowerCase()) ?? known[0]!;
+
 /** The known word that was probably meant; empty where none is so much like the given one. */
 export function meant(word: string, known: readonly string[]): string {
   const like = nearest(word, known);

@@ -1,6 +1,6 @@
 import { minorOf, minors, versions } from "../versions";
 import { compactTime, mostDrainMinutes, parseCompactTime } from "./times";
-import { Problem, findings, wants } from "./problem";
+import { findings, inItsCase, nearest, Problem, wants } from "./problem";
 import { accessProblems, apiProblems, sshKeyProblems } from "./rules/access";
 import {
   autoRepairProblems,
@@ -84,7 +84,7 @@ const single = (settings: Settings): Rule[] => [
     key: name as Choice,
     holds: known.includes(settings[name as Choice]),
     expected: `one of ${known.join(", ")}`,
-    better: known[0]!,
+    better: inItsCase(settings[name as Choice], known),
   })),
   {
     key: "controlPlaneCount",
@@ -192,7 +192,12 @@ function rebootProblems({ reboots }: Settings): Problem[] {
     ...days.map(
       (day, index) =>
         !(weekdays as readonly string[]).includes(day) &&
-        wants(`reboots.days[${index}]`, day, `one of ${weekdays.join(", ")}`, "tue"),
+        wants(
+          `reboots.days[${index}]`,
+          day,
+          `one of ${weekdays.join(", ")}`,
+          nearest(day, weekdays),
+        ),
     ),
     Number.isNaN(begin) && wants("reboots.from", from, clock, "02:00"),
     Number.isNaN(end) && wants("reboots.to", to, clock, "05:00"),

@@ -1,4 +1,4 @@
-import { entry, found, Problem, findings, toRemove, toSet, wants } from "../problem";
+import { entry, found, Problem, findings, inItsCase, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
 import { controlPlaneMark, spotMark } from "../topology";
 import { mostPods } from "./argument-values";
@@ -71,7 +71,12 @@ function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
     return findings(
       ...keyAndValue(place, key, value ?? "", place),
       !effects.includes(effect) &&
-        wants(`${place}.effect`, effect, `one of ${effects.join(", ")}`, "NoSchedule"),
+        wants(
+          `${place}.effect`,
+          effect,
+          `one of ${effects.join(", ")}`,
+          inItsCase(effect, effects),
+        ),
       twice && {
         key: place,
         is: `repeats ${key} with ${effect}`,
@@ -112,7 +117,12 @@ function osDiskProblems(at: string, { osDiskSku, osDiskSizeGb }: WorkerPool): Pr
   const { least, most, why } = osDiskSizes;
   return findings(
     !osDiskSkus.includes(osDiskSku) &&
-      wants(`${at}.osDiskSku`, osDiskSku, `one of ${osDiskSkus.join(", ")}`, osDiskSkus[0]!),
+      wants(
+        `${at}.osDiskSku`,
+        osDiskSku,
+        `one of ${osDiskSkus.join(", ")}`,
+        inItsCase(osDiskSku, osDiskSkus),
+      ),
     !(Number.isInteger(osDiskSizeGb) && osDiskSizeGb >= least && osDiskSizeGb <= most) &&
       wants(`${at}.osDiskSizeGb`, osDiskSizeGb, `${least} to ${most}, ${why}`, 64),
   );
@@ -164,7 +174,7 @@ function spotProblems(at: string, { spot, labels, taints }: WorkerPool): Problem
         `${at}.spot.evictionPolicy`,
         evictionPolicy,
         "Delete or Deallocate, which is what Azure does with a machine that it takes back",
-        "Delete",
+        inItsCase(evictionPolicy, evictionPolicies),
       ),
     maxPrice !== undefined &&
       !(maxPrice > 0 && /^\d+(\.\d{1,5})?$/.test(String(maxPrice))) && {

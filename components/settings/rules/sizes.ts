@@ -9,6 +9,13 @@ const shape = /^Standard_([A-Z]+)(\d+)(?:-(\d+))?([a-z]*)((?:_[A-Za-z0-9]+)*)$/;
 
 const fallback = "Standard_D2s_v5";
 
+/** A size that is written otherwise, as in d8s_v5, as Azure writes it. */
+function spelt(size: string): string {
+  const name = size.toLowerCase().replace(/^standard_/, "");
+  const better = `Standard_${name.replace(/^[a-z]+/, (family) => family.toUpperCase())}`;
+  return shape.test(better) ? better : fallback;
+}
+
 interface Need {
   readonly key: string;
   readonly size: string;
@@ -24,6 +31,7 @@ function problemsOf({ key, size, controlPlane, osDiskSku }: Need): Problem[] {
   if (parts === null) {
     return refused(
       "the name of a VM size such as Standard_D2s_v5, as `az vm list-sizes` prints it",
+      spelt(size),
     );
   }
   const [, family = "", processors = "", used = processors, features = "", rest = ""] = parts;

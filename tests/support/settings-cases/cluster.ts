@@ -40,6 +40,8 @@ export const clusterCases: Cases = {
     [{ controlPlaneCount: 0 }, "1, 3 or 5"],
     [{ egress: "no" }, "config set egress zonal"],
     [{ osDiskSku: "Premium_ZRS" }, "one of Premium_LRS, StandardSSD_LRS"],
+    [{ osDiskSku: "standardssd_lrs" }, "config set osDiskSku StandardSSD_LRS"],
+    [{ cni: "Flannel" }, "config set cni flannel"],
     [{ encryptionKeyGeneration: "new" }, "encryptionKeyGeneration is"],
     [{ encryptionKeyGeneration: 1.5 }, "0 to 9999"],
     [{ caGeneration: 0 }, "1 to 9999"],
@@ -252,7 +254,7 @@ export const rebootCases: Cases = {
     [{ reboots: { from: "02:00", to: "05:00" } }, "a day beside from and to"],
     [
       { reboots: { ...window, days: ["tue", "Thursday"] } },
-      'reboots.days[1] is "Thursday", expected one of mon, tue, wed, thu, fri, sat, sun',
+      "expected one of mon, tue, wed, thu, fri, sat, sun (pulumi config set --path 'reboots.days[1]' thu)",
     ],
     [
       { reboots: { days: ["tue"], to: "05:00" } },

@@ -36,6 +36,10 @@ export const poolCases: Cases = {
       pool({ osDiskSku: "Standard_LRS" }),
       "config set --path 'workerPools[0].osDiskSku' Premium_LRS",
     ],
+    [
+      pool({ osDiskSku: "standardssd_lrs" }),
+      "config set --path 'workerPools[0].osDiskSku' StandardSSD_LRS",
+    ],
     [pool({ osDiskSizeGb: 29 }), "workerPools[0].osDiskSizeGb is 29, expected 30 to 4095"],
     [pool({ osDiskSizeGb: "64 GB" }), "workerPools[0].osDiskSizeGb is"],
     [
@@ -78,6 +82,7 @@ export const poolCases: Cases = {
       pool({ spot: { evictionPolicy: "Stop" } }),
       'workerPools[0].spot.evictionPolicy is "Stop", expected Delete or Deallocate',
     ],
+    [pool({ spot: { evictionPolicy: "deallocate" } }), "spot.evictionPolicy' Deallocate"],
     [
       pool({ spot: { evictionPolicy: "Delete", maxPrice: -1 } }),
       "config rm --path 'workerPools[0].spot.maxPrice'",
@@ -123,6 +128,10 @@ export const poolCases: Cases = {
     [pool({ labels: ["a"] }), 'workerPools[0].labels is ["a"]'],
     [pool({ labels: { team: { a: 1 } } }), "workerPools[0].labels.team is"],
     [taint({ effect: "NoScheduling" }), "one of NoSchedule, PreferNoSchedule, NoExecute"],
+    [
+      taint({ effect: "noexecute" }),
+      "config set --path 'workerPools[0].taints[0].effect' NoExecute",
+    ],
     [taint({ effect: undefined }), "workerPools[0].taints[0].effect is not set"],
     [taint({ key: undefined }), 'workerPools[0].taints[0] has the key ""'],
     [taint({ value: "a b" }), 'has the value "a b"'],
@@ -199,7 +208,11 @@ export const sizeCases: Cases = {
   refused: [
     [{ controlPlaneSize: "Standard_D4_v3" }, "config set controlPlaneSize Standard_D4s_v3"],
     [{ controlPlaneSize: "Standard_A2_v2" }, "or osDiskSku StandardSSD_LRS"],
-    [{ controlPlaneSize: "D2s_v5" }, "the name of a VM size"],
+    [{ controlPlaneSize: "2" }, "the name of a VM size"],
+    ...["D8s_v5", "standard_d8s_v5", "STANDARD_D8S_V5"].map((size): Refused => [
+      { controlPlaneSize: size },
+      "config set controlPlaneSize Standard_D8s_v5",
+    ]),
     [{ controlPlaneSize: "Standard_B1ms" }, "at least 2 processors"],
     [{ controlPlaneSize: "Standard_E4-1s_v5" }, "at least 2 processors"],
     [{ controlPlaneSize: "Standard_B2ts_v2" }, "1700 MB"],
