@@ -146,9 +146,12 @@ function readSettings(config: pulumi.Config, report: Problem[]): Settings {
 export function loadSettings(config = new pulumi.Config()): Settings {
   const unreadable: Problem[] = [];
   const settings = readSettings(config, unreadable);
+  // Nor is anything said of what is in something else that cannot be read.
+  const isInOther = ({ key }: Problem) =>
+    unreadable.some((other) => other.key !== key && holds(other.key, key));
   const found = [
     ...shellProxyProblems(),
-    ...unreadable,
+    ...unreadable.filter((one) => !isInOther(one)),
     ...problems(settings).filter(({ key }) => !unreadable.some((other) => holds(other.key, key))),
   ];
   if (found.length > 0) {

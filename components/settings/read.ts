@@ -116,7 +116,7 @@ function readTaints(key: string, raw: unknown, problems: Report): Taint[] {
   });
 }
 
-/** A list of maps; an entry that is none counts as empty, so that each of its values is asked for. */
+/** A list of maps; an entry that is none counts as empty. */
 function readMaps(
   key: string,
   raw: unknown,
@@ -127,10 +127,13 @@ function readMaps(
     problems.push({ key, is: found(raw), expected: `a list of ${what}`, fix: toRemove(key) });
     return [];
   }
-  return raw.map((one: unknown, index) => ({
-    at: `${key}[${index}]`,
-    given: isRecord(one) ? one : {},
-  }));
+  return raw.map((one: unknown, index) => {
+    const at = `${key}[${index}]`;
+    if (isRecord(one)) return { at, given: one };
+    const expected = `values by name, in a list of ${what}`;
+    problems.push({ key: at, is: found(one), expected, fix: toRemove(at) });
+    return { at, given: {} };
+  });
 }
 
 /** What a pool may say. */
@@ -146,7 +149,10 @@ function readSpot(key: string, raw: unknown, problems: Report): Spot | undefined
   const { evictionPolicy = "", maxPrice } = given;
   return {
     evictionPolicy: evictionPolicy as Spot["evictionPolicy"],
-    ...(maxPrice !== undefined && { maxPrice: Number(maxPrice) }),
+    // What is no price is refused as it was given.
+    ...(maxPrice !== undefined && {
+      maxPrice: Number(maxPrice) || (maxPrice as unknown as number),
+    }),
   };
 }
 
@@ -156,7 +162,8 @@ export function readPools(
   defaults: Pick<WorkerPool, "size" | "zones" | "osDiskSku" | "osDiskSizeGb">,
   problems: Report,
 ): WorkerPool[] {
-  return readMaps("workerPools", raw, "pools", problems).map(({ at, given }, index): WorkerPool => {
+  const what = "pools, each with name and count";
+  return readMaps("workerPools", raw, what, problems).map(({ at, given }, index): WorkerPool => {
     problems.push(...unknownNames(at, Object.keys(given), poolNames));
     const name = given.name;
     if (typeof name !== "string") {

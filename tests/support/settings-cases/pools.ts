@@ -12,6 +12,10 @@ export const poolCases: Cases = {
     [{ workerPools: [{ count: 2 }] }, "workerPools[0].name is not set"],
     [{ workerPools: [workers, { count: 2 }] }, "config set --path 'workerPools[1].name' pool-2"],
     [{ workerPools: { gpu: 1 } }, "a list of pools"],
+    [
+      { workerPools: [workers, "gpu"] },
+      'workerPools[1] is "gpu", expected values by name, in a list of pools, each with name and count',
+    ],
     [{ workerPools: [{ name: "workers" }] }, "workerPools[0].count is not set"],
     [pool({ count: "two" }), 'workerPools[0].count is "two"'],
     [pool({ count: 1.5 }), "a whole number"],
@@ -88,6 +92,7 @@ export const poolCases: Cases = {
       "config rm --path 'workerPools[0].spot.maxPrice'",
     ],
     [pool({ spot: { evictionPolicy: "Delete", maxPrice: 0.000001 } }), "five decimals at most"],
+    [pool({ spot: { evictionPolicy: "Delete", maxPrice: "cheap" } }), 'maxPrice is "cheap"'],
     [
       pool({ spot: { evictionPolicy: "Delete", price: 1 } }),
       "workerPools[0].spot.price is not a known name",
