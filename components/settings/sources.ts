@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 
-import { found, Problem, toSet, wants } from "./problem";
+import { found, Problem, toSet } from "./problem";
+import { hasLogin } from "./proxy";
 import type { Settings } from "./settings";
 
 const url = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
@@ -39,17 +40,23 @@ function mirrorProblems({ mirror }: Settings): Problem[] {
   ];
 }
 
+/** Azure's clouds are known by it letter by letter, and paths are put behind it. */
 function endpointProblems({ resourceManagerEndpoint }: Settings): Problem[] {
+  const key = "resourceManagerEndpoint";
   const address = url(resourceManagerEndpoint);
   const loopback = ["localhost", "127.0.0.1", "[::1]"].includes(address?.hostname ?? "");
-  if (address?.protocol === "https:" || (address?.protocol === "http:" && loopback)) return [];
+  const isSafe = address?.protocol === "https:" || (address?.protocol === "http:" && loopback);
+  if (isSafe && address.origin === resourceManagerEndpoint) return [];
   return [
-    wants(
-      "resourceManagerEndpoint",
-      resourceManagerEndpoint,
-      "an https:// address, since the access token travels there (http:// only on this machine)",
-      "https://management.azure.com",
-    ),
+    {
+      key,
+      is: hasLogin(resourceManagerEndpoint)
+        ? "holds a user's name or password"
+        : found(resourceManagerEndpoint),
+      expected:
+        "an https:// address of a host in lower case and nothing else, since the access token travels there (http:// only on this machine)",
+      fix: toSet(key, isSafe ? address.origin : "https://management.azure.com"),
+    },
   ];
 }
 

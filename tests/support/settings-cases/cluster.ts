@@ -83,6 +83,12 @@ export const clusterCases: Cases = {
     [{ skipHealthCheckUntil: compactTime(Date.now() + 25 * 3_600_000) }, "within the next day"],
     [{ skipHealthCheckUntil: "2026-11-23T18:00:00Z" }, "such as 20261123T180000Z"],
     [{ resourceManagerEndpoint: "azure" }, "an https:// address"],
+    ...["https://Management.usgovcloudapi.net", "https://management.usgovcloudapi.net/x?a=b"].map(
+      (resourceManagerEndpoint): Refused => [
+        { resourceManagerEndpoint },
+        "config set resourceManagerEndpoint https://management.usgovcloudapi.net)",
+      ],
+    ),
   ],
   accepted: [
     ["a region that no table knows", { location: "newregion3" }],

@@ -292,6 +292,7 @@ it.each<[string, Values]>([
   ["a word for a key", { sshPublicKey: "hush" }],
   ["a mirror's password", { mirror: "https://me:hush@mirror.example" }],
   ["an API's proxy with a password", { apiProxy: "http://me:hush@p:1" }],
+  ["Azure's address with a password", { resourceManagerEndpoint: "https://me:hush@azure.example" }],
   ["the same without http://", { apiProxy: "me:hush@proxy.example:3128" }],
   ["an application's secret", { servicePrincipalClientSecret: "hush" }],
   ["a secret in the place of an id", { servicePrincipalClientId: "hush" }],
