@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 
-import { Problem, findings, toRemove, toSetSecret, wants } from "../problem";
+import { Problem, findings, toRemove, toSet, toSetSecret, wants } from "../problem";
 import { hasLogin } from "../proxy";
 import { HttpProxy, Settings } from "../settings";
 
@@ -49,8 +49,20 @@ const address = new RegExp(`^http://(?:${word}:${word}@)?[\\w.-]+:\\d+$`);
 /** urllib sends CONNECT in clear, whatever the address begins with. */
 const noTls = ", since Python, by which machines download, speaks no TLS to a proxy";
 
+const onItself = /^http:\/\/(?:.*@)?(localhost|127(?:\.\d+){3}):/i;
+
 function addressProblem(key: string, value: string): Problem | false {
-  if (address.test(value)) return false;
+  if (address.test(value)) {
+    const host = onItself.exec(value)?.[1];
+    return (
+      host !== undefined && {
+        key,
+        is: `leads to ${host}`,
+        expected: "a proxy that machines reach, since each of them is that to itself",
+        fix: hasLogin(value) ? toSetSecret(key) : toSet(key, better),
+      }
+    );
+  }
   if (!hasLogin(value)) {
     const plain = value.replace(/^https:/, "http:");
     return wants(

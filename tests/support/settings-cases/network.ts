@@ -131,6 +131,10 @@ export const httpProxyCases: Cases = {
       "httpProxy.https has a password that is readable in the stack's file, expected an encrypted value, and another password, " +
         "since this one may be in the file's history (pulumi config set --secret --path httpProxy.https)",
     ],
+    ...["localhost", "127.0.0.2"].map((host): Refused => [
+      { httpProxy: { https: `http://${host}:3128` } },
+      `httpProxy.https leads to ${host}, expected a proxy that machines reach`,
+    ]),
     [{ httpProxy: { https, nopasswd: "x" } }, "http, https, noProxy, ca"],
     [{ httpProxy: { https, noProxy: ["a, b"] } }, 'noProxy[0] is "a, b"'],
     [{ httpProxy: { https, ca: "proxy.example" } }, "certificates as PEM"],
