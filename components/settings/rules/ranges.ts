@@ -37,6 +37,9 @@ type RangeKey = "networkCidr" | "podCidr" | "serviceCidr";
 
 /** Kubernetes gives each node a /24 of the pods' range, and knows at most 2^16 of those. */
 const nodeBits = 24;
+const mostNodes = 2 ** 16;
+const nodesIn = (podCidr: string): number =>
+  Math.floor(Math.min(mostNodes, 2 ** (nodeBits - (parseRange(podCidr)?.subnetMask ?? nodeBits))));
 const machineCount = ({ controlPlaneCount, workerPools }: Settings): number =>
   workerPools.reduce((sum, { count }) => sum + count, controlPlaneCount);
 
@@ -56,8 +59,8 @@ const sizes = (settings: Settings): Record<RangeKey, Size> => ({
     widest: 8,
     narrowest: nodeBits - Math.ceil(Math.log2(Math.max(1, machineCount(settings)))),
     why:
-      `each of ${machineCount(settings)} machines takes a /24, and Kubernetes counts ` +
-      "65536 of those at most",
+      `each of ${machineCount(settings)} machines takes a /24, and Kubernetes counts ${mostNodes} of those at most; ` +
+      `a cluster that exists keeps its range, which holds ${nodesIn(settings.podCidr)}`,
   },
   serviceCidr: {
     widest: 12,

@@ -19,6 +19,10 @@ export const rangeCases: Cases = {
     [{ podCidr: "10.244.0.0/23" }, "from /8 to /22, since each of 3 machines takes a /24"],
     [{ podCidr: "10.244.0.0/22", workerPools: workers(4) }, "each of 5 machines"],
     [
+      { podCidr: "10.244.0.0/22", workerPools: workers(2, 2) },
+      "at most; a cluster that exists keeps its range, which holds 4 (pulumi config set podCidr 10.244.0.0/16)",
+    ],
+    [
       { podCidr: "10.244.0.0/17", workerPools: workers(90, 90) },
       "config set podCidr 10.244.0.0/16",
     ],
