@@ -2,6 +2,7 @@ import { keyOf, subnetIdOf } from "../azure/existing-network";
 import { placeOfBalancer, placeOfInterface } from "../azure/free-addresses";
 import { networkNames } from "../azure/resource-names";
 import type { Shown } from "../azure/shown";
+import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { type MachinePlan, zoneLabelOf } from "../settings/topology";
 
@@ -28,11 +29,11 @@ export function addressProblems(
   machines: readonly Pick<MachinePlan, "name" | "address" | "zone" | "pool">[],
   found: readonly PlacedMachine[],
   remembered: readonly PlacedMachine[] | undefined,
-  settings: Pick<Settings, "location" | "workerPools">,
+  settings: Pick<Settings, "clusterName" | "location" | "workerPools">,
 ): string[] {
   const unknown = found.filter(({ name }) => !remembered?.some((one) => one.name === name));
   const placed = [...(remembered ?? []), ...unknown];
-  const moves = machines.flatMap(({ name, address, zone: number, pool }): [string, string?][] => {
+  const moves = machines.flatMap(({ name, address, zone: number, pool }): Move[] => {
     const zone = zoneLabelOf(settings, number);
     const before = remembered && placed.find((one) => one.name === name);
     if (before !== undefined && before.address !== address) {
@@ -45,20 +46,33 @@ export function addressProblems(
     const holder = placed.find((one) => one.address === address && one.name !== name);
     return holder === undefined
       ? []
-      : [[`${name} would get ${address}, which ${holder.name} has`, pool]];
+      : [[`${name} would get ${address}, which ${holder.name} has`, pool, holder.name]];
   });
   if (moves.length === 0) return [];
   const [renamed, ...others] = new Set(moves.map(([, pool]) => pool));
   const position = settings.workerPools.findIndex(({ name }) => name === renamed);
+  // Of machines that move, the list does not say which pool was to go.
+  const isKnown = position >= 0 && others.length === 0;
+  const [former, ...more] = new Set(moves.map(([, , holder]) => poolIn(holder, settings)));
+  const toItsPlace = (name: string, value: string | number): string =>
+    ` (${toSet(`workerPools[${position}].${name}`, value)})`;
   return [
     "machines keep their addresses as long as they exist, and addresses follow from the zones and from a pool's position in workerPools: " +
-      `${moves.map(([text]) => text).join("; ")}. Put zones and pools back as they were. A pool that is to go keeps its place, with a count of 0` +
-      // Of machines that move, the list does not say which pool was to go.
-      (position >= 0 && others.length === 0
-        ? ` (pulumi config set --path 'workerPools[${position}].count' 0)`
-        : "") +
+      `${moves.map(([text]) => text).join("; ")}. Put zones and pools back as they were` +
+      (isKnown && former !== undefined && more.length === 0 ? toItsPlace("name", former) : "") +
+      ". A pool that is to go keeps its place, with a count of 0" +
+      (isKnown ? toItsPlace("count", 0) : "") +
       ". One of another name or in other zones is added at the end",
   ];
+}
+
+/** What a machine would do, its pool, and the machine that has its address. */
+type Move = readonly [text: string, pool?: string, holder?: string];
+
+/** The pool after which a machine is called. */
+function poolIn(machine = "", { clusterName }: Pick<Settings, "clusterName">): string | undefined {
+  const own = `${clusterName}-`;
+  return machine.startsWith(own) ? /^(.+)-\d+$/.exec(machine.slice(own.length))?.[1] : undefined;
 }
 
 /**

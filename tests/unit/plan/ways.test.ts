@@ -366,15 +366,22 @@ describe("addresses", () => {
   });
 
   it.each<[string, Partial<Settings>, string[]]>([
-    ["a renamed one", { workerPools: [two[0]!, { ...two[1]!, name: "other" }] }, ["1"]],
+    [
+      "a renamed one",
+      { workerPools: [two[0]!, { ...two[1]!, name: "other" }] },
+      ["[1].name' two", "[1].count' 0"],
+    ],
     ["none where one is gone from the list", { workerPools: two.slice(1) }, []],
     ["none where one is before it", { workerPools: [{ ...pool, name: "new" }, ...two] }, []],
     ["none where control planes move", { zones: ["2", "1", "3"] }, []],
-  ])("says how to empty a pool where it is known which one: %s", (_, change, positions) => {
-    const commands = problem(change).matchAll(/workerPools\[(\d+)\]\.count' 0/g);
+  ])(
+    "says how to put a pool back and empty it where it is known which one: %s",
+    (_, change, says) => {
+      const commands = problem(change).matchAll(/pulumi config set --path 'workerPools(.*?)\)/g);
 
-    expect([...commands].map(([, position]) => position)).toEqual(positions);
-  });
+      expect([...commands].map(([, command]) => command)).toEqual(says);
+    },
+  );
 
   it("knows no address of a living cluster twice, and lets machines move while there is none", () => {
     const [machine] = machinesOf(settings);
