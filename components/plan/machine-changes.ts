@@ -141,6 +141,9 @@ const isOfOtherImage = (
   { imageVersion }: Pick<WantedMachine, "imageVersion">,
 ): boolean => imageVersion !== "" && image !== undefined && image !== imageVersion;
 
+const isOtherSize = ({ size }: MachineState, { plan }: Pick<WantedMachine, "plan">): boolean =>
+  size.toLowerCase() !== plan.size.toLowerCase();
+
 /** What a machine's step would do to the member that it is. */
 function memberChanges(before: MemberState, wanted: WantedMachine): MachineChange[] {
   const machine = wanted.plan.name;
@@ -154,7 +157,7 @@ function memberChanges(before: MemberState, wanted: WantedMachine): MachineChang
     : [{ machine, action: "reconfigure", reasons: [] }];
 }
 
-/** Why it is replaced, as far as the outputs remember what it was made with. */
+/** Why it is replaced, as far as the outputs remember what it was made with, and what else becomes of it. */
 function replacementReasons(
   machine: MachineState,
   previous: MachineRecord | undefined,
@@ -163,7 +166,8 @@ function replacementReasons(
   const now = wanted.replacementInputs;
   const before = previous?.replacementInputs ?? now;
   const names = new Set([...Object.keys(before), ...Object.keys(now)]);
-  const parts = [...names].filter((name) => before[name] !== now[name]);
+  // Only machines with a disk of their host's have their size among these.
+  const parts = [...names].filter((name) => name !== "size" && before[name] !== now[name]);
   return [
     ...(machine.removedFromEtcd
       ? [
@@ -171,10 +175,12 @@ function replacementReasons(
         ]
       : []),
     ...(machine.lacksNode ? ["it runs, and the cluster has no Node of it"] : []),
-    ...parts.map((name) => `${name} ${before[name] ?? "not set"} -> ${now[name] ?? "not set"}`),
+    ...parts.map((name) => `${name} ${before[name] || "not set"} -> ${now[name] || "not set"}`),
     ...(isOfOtherImage(machine, wanted)
       ? [`imageVersion ${machine.image} -> ${wanted.imageVersion}`]
       : []),
+    ...(isOtherSize(machine, wanted) ? [`size ${machine.size} -> ${wanted.plan.size}`] : []),
+    ...memberChanges(memberState(machine, previous), wanted).flatMap(({ reasons }) => reasons),
   ];
 }
 
@@ -237,7 +243,7 @@ export function machineChanges(
         return [{ machine: plan.name, action: "replace", reasons }];
       }
       const ofMember = memberChanges(memberState(machine, previous?.machines[plan.name]), one);
-      if (machine.size.toLowerCase() === plan.size.toLowerCase()) return ofMember;
+      if (!isOtherSize(machine, one)) return ofMember;
       const reasons = [
         `${machine.size} -> ${plan.size}`,
         ...ofMember.flatMap((change) => change.reasons),

@@ -201,9 +201,9 @@ describe("a cluster of unlike pools", () => {
     for (const change of [
       "replace zoned-local-arm-1: maxPods 30 -> 50",
       "replace zoned-local-disk-1: osDiskSizeGb 32 -> 64, osDiskSku Premium_LRS -> StandardSSD_LRS",
-      "replace zoned-local-local-1: size standard_d2ds_v5 -> standard_d4ds_v5",
+      "replace zoned-local-local-1: size Standard_D2ds_v5 -> Standard_D4ds_v5",
       "resize zoned-local-plain-1: Standard_D2s_v5 -> Standard_D4s_v5",
-      "replace zoned-local-tainted-1: taints  -> gpu=yes:NoSchedule",
+      "replace zoned-local-tainted-1: taints not set -> gpu=yes:NoSchedule",
     ]) {
       expect(said).toContain(`this change would ${change}`);
     }

@@ -155,6 +155,22 @@ it("says what a machine was made with, and what it would be made with", () => {
   ]);
 });
 
+it("says of a machine that is made anew what size and version it becomes as well, each once", () => {
+  const bootstrap = { ...step, kubernetesVersion: "1.36.3" };
+  const machine = { image: "1", size: "Standard_B2s", bootstrap };
+  const { replacementInputs } = wanted[1]!;
+  // As of a machine whose OS disk was its host's.
+  const before = { ...replacementInputs, size: "standard_b2s" };
+  const machines = { [first]: { ...remembered, replacementInputs: before } };
+
+  for (const memory of [undefined, { machines }])
+    expect(changes(machine, memory).flatMap(({ reasons }) => reasons)).toEqual([
+      "imageVersion 1 -> 2",
+      "size Standard_B2s -> Standard_D2s_v5",
+      "1.36.3 -> 1.36.4",
+    ]);
+});
+
 it("says what it was made without, and will be", () => {
   const before = { zone: wanted[1]!.plan.zone, osDiskSizeGb: "64", encryptionAtHost: "true" };
   const machines = {
