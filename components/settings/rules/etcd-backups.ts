@@ -17,7 +17,9 @@ const oneDay = 24 * 60;
 /** What is wrong with where etcd is saved to, and restored from. */
 export function etcdBackupProblems(settings: Settings): Problem[] {
   const { etcdBackups, resourceManagerEndpoint, restoreFrom, servicePrincipal } = settings;
-  const { container, every = "1h", endpoint } = etcdBackups ?? {};
+  const { container, every = "1h", endpoint: given } = etcdBackups ?? {};
+  // A signature or a login that was pasted with it is a secret.
+  const endpoint = given?.replace(/\?.*$/s, "?…").replace(/\/\/.*@/s, "//…@");
   const minutes = minutesOf(every);
   return findings(
     !(minutes >= 5 && minutes <= oneDay) &&
@@ -54,7 +56,8 @@ export function etcdBackupProblems(settings: Settings): Problem[] {
         "the address of the account's Blob service",
         "https://account.blob.core.windows.net",
       ),
-    endpoint?.startsWith("http:") === true &&
+    endpoint !== undefined &&
+      /^http:[^?]*$/.test(endpoint) &&
       !resourceManagerEndpoint.startsWith("http:") &&
       wants(
         "etcdBackups.endpoint",

@@ -292,6 +292,11 @@ it.each<[string, Values]>([
   ["a word for a key", { sshPublicKey: "hush" }],
   ["a mirror's password", { mirror: "https://me:hush@mirror.example" }],
   ["an API's proxy with a password", { apiProxy: "http://me:hush@p:1" }],
+  [
+    "a signature behind the address of snapshots",
+    { etcdBackups: { endpoint: "https://ours.blob.core.windows.net/?sv=2024&sig=hush" } },
+  ],
+  ["a login in it", { etcdBackups: { endpoint: "https://me:hush@blobs.example" } }],
   ["Azure's address with a password", { resourceManagerEndpoint: "https://me:hush@azure.example" }],
   ["the same without http://", { apiProxy: "me:hush@proxy.example:3128" }],
   ["an application's secret", { servicePrincipalClientSecret: "hush" }],
