@@ -60,7 +60,7 @@ export interface RoleAssignmentsArgs {
   readonly subscriptionId: string;
   /**
    * Something that takes a minute: a new identity and a new role are not known to all of Azure at
-   * once, and an assignment that is refused for it is not retried.
+   * once. What is refused for it all the same is asked for again; see refusals.ts.
    */
   readonly after: pulumi.Resource;
 }

@@ -1,3 +1,5 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 import * as pulumi from "@pulumi/pulumi";
 
 import { quoted, toRemove } from "../settings/problem";
@@ -10,7 +12,7 @@ import { lacksMfa, withMfa } from "./resource-manager";
 import { poolPath, sizeCommand } from "./size-offers";
 
 /**
- * Says beside Azure's refusal of a resource what it means for this stack; nothing is tried again.
+ * Says beside Azure's refusal of a resource what it means for this stack, and asks again where a moment helps.
  *
  * One hook for all resources, since the engine looks for it by its name when it deletes one that has
  * left the program. A `pulumi destroy`, which runs no program, shows Azure's error alone.
@@ -19,16 +21,29 @@ export async function explainRefusals(
   settings: Settings,
   machines: readonly MachinePlan[] = machinesOf(settings),
 ): Promise<void> {
-  const hook = new pulumi.ErrorHook("explain-refusal", ({ name, type, newInputs, errors }) => {
-    const machine = machines.find((one) => one.name === newInputs?.["vmName"]);
-    const text =
-      explainedPolicy(`${type} ${name}`, errors) ??
-      explainedCredential(`${type} ${name}`, errors) ??
-      (machine && explained(machine, settings, errors));
-    // Not on the resource: this program learns its URN only when it has been made.
-    if (text !== undefined) void pulumi.log.error(text);
-    return false;
-  });
+  const hook = new pulumi.ErrorHook(
+    "explain-refusal",
+    async ({ name, type, newInputs, errors }) => {
+      if (passes(type, errors)) {
+        if (errors.length === 1) {
+          void pulumi.log.info(
+            `${type} ${name}: asked again for three minutes, since a part of Azure has yet to hear of what was done before: ${errors[0]}`,
+          );
+        }
+        await pause(secondsBetween * 1000);
+        return true;
+      }
+      const machine = machines.find((one) => one.name === newInputs?.["vmName"]);
+      const text =
+        explainedPolicy(`${type} ${name}`, errors) ??
+        explainedCredential(`${type} ${name}`, errors) ??
+        explainedAssignment(`${type} ${name}`, errors, newInputs) ??
+        (machine && explained(machine, settings, errors));
+      // Not on the resource: this program learns its URN only when it has been made.
+      if (text !== undefined) void pulumi.log.error(text);
+      return false;
+    },
+  );
   if (!(await isSupported(hook))) return;
   pulumi.runtime.registerStackTransformation(({ type, props, opts }) =>
     type.startsWith("azure-native:")
@@ -46,6 +61,24 @@ const isSupported = (hook: pulumi.ErrorHook): Promise<boolean> =>
     () => true,
     () => false,
   );
+
+const secondsBetween = 10;
+/** Three minutes of them. */
+const mostAttempts = 18;
+
+/** Codes by which a part of Azure has yet to hear of a new principal or role, or that nobody has a role any more. */
+const unheard: Readonly<Record<string, RegExp>> = {
+  "azure-native:authorization:RoleAssignment": /\b(PrincipalNotFound|RoleDefinitionDoesNotExist)\b/,
+  "azure-native:authorization:RoleDefinition": /\bRoleDefinitionHasAssignments\b/,
+};
+
+/**
+ * Whether the same request may be answered in a moment, which azure-native does not know of these.
+ *
+ * @param errors the newest first
+ */
+export const passes = (type: string, errors: readonly string[]): boolean =>
+  errors.length < mostAttempts && unheard[type]?.test(errors[0] ?? "") === true;
 
 interface Refusal {
   /** Azure's codes for it, wherever they stand in the provider's text. */
@@ -155,6 +188,18 @@ export const explainedCredential = (
     ? `${resource}: Azure has no federated credentials of managed identities in the region of this one.\n` +
       "  Make one in another region and another resource group (az identity create --resource-group GROUP --name NAME --location REGION --query id), " +
       "and name it: identityId of the entry in workloadIdentities, or identityId for machineIdentity false. Then run pulumi up again."
+    : undefined;
+
+/** What it means that somebody else has assigned a role, and how to go on; undefined where it is not that. */
+export const explainedAssignment = (
+  resource: string,
+  errors: readonly string[],
+  { principalId, roleDefinitionId, scope }: Readonly<Record<string, unknown>> = {},
+): string | undefined =>
+  errors.some((error) => /\bRoleAssignmentExists\b/.test(error))
+    ? `${resource}: somebody else has given the identity this role at ${String(scope)}, and Azure assigns a role once.\n` +
+      `  Take that away: az role assignment delete --assignee ${String(principalId)} --role ${String(roleDefinitionId).split("/").at(-1)} --scope ${quoted(String(scope))}. ` +
+      "Then run pulumi up again, which assigns it."
     : undefined;
 
 /** A policy that refuses something, by its ids; some of Azure's messages have only one of them. */

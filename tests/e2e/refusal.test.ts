@@ -1,3 +1,4 @@
+import { RoleAssignment } from "@pulumi/azure-native/authorization";
 import { VirtualMachine } from "@pulumi/azure-native/compute";
 import { ResourceGroup } from "@pulumi/azure-native/resources";
 import * as pulumi from "@pulumi/pulumi";
@@ -5,7 +6,7 @@ import { LocalWorkspace } from "@pulumi/pulumi/automation";
 
 import { explainRefusals } from "../../components/azure/refusals";
 import { Fault } from "../../tools/local-azure/arm/faults";
-import { subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
+import { account, subscriptionPath } from "../../tools/local-azure/arm/resources/resource";
 import { machine, validSettings } from "../support/sample";
 import { LocalCloud } from "../../tools/lab/local-cloud";
 
@@ -83,6 +84,26 @@ it("says of any resource which policy has refused it", async () => {
     `See policy tags: az policy assignment show --name tags --scope ${subscriptionPath}; ` +
       "az policy definition show --name 96670d01-0a4d-4649-9c89-2d3abc0a5025",
   );
+});
+
+it("assigns a role once all of Azure knows whom to", async () => {
+  const reader = "acdd72a7-3385-48ef-bd42-f606fba81ae7";
+  const assign = () =>
+    void new RoleAssignment("reads", {
+      ...{ scope: subscriptionPath, principalId: account.objectId },
+      principalType: "ServicePrincipal",
+      roleAssignmentName: "11111111-2222-3333-4444-555555555555",
+      roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${reader}`,
+    });
+
+  const told = jest.spyOn(pulumi.log, "info").mockImplementation(async () => undefined);
+
+  const { said, engine } = await saidOf(assign, {
+    ...{ id: "roleAssignments/", status: 400, code: "PrincipalNotFound", times: 2 },
+  });
+
+  expect([engine, said]).toEqual(["it went on", ""]);
+  expect(told.mock.calls).toEqual([[expect.stringContaining('Code="PrincipalNotFound"')]]);
 });
 
 it("adds nothing to what it does not know", async () => {

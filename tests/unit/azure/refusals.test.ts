@@ -1,7 +1,9 @@
 import {
   explained,
+  explainedAssignment,
   explainedCredential,
   explainedPolicy,
+  passes,
 } from "../../../components/azure/refusals";
 import { machinesOf } from "../../../components/settings/topology";
 import { validSettings } from "../../support/sample";
@@ -113,6 +115,39 @@ it("a region without federated credentials is named as such, with the way on, an
     /^azure-native:\S+ pods-shop_app: .*region.*az identity create .*--location REGION.*identityId.*run pulumi up again\.$/s,
   );
   expect(explainedCredential(what, ['Status=405 Code="MethodNotAllowed"'])).toBeUndefined();
+});
+
+it.each([
+  ["RoleAssignment", "PrincipalNotFound", true],
+  ["RoleAssignment", "RoleDefinitionDoesNotExist", true],
+  ["RoleAssignment", "AuthorizationFailed", false],
+  ["RoleDefinition", "RoleDefinitionHasAssignments", true],
+  // Of a role that was made a moment ago: asked again, azure-native would find it there already.
+  ["RoleDefinition", "RoleDefinitionDoesNotExist", false],
+])("a %s is asked for again after %s: %s, for some minutes", (type, code, isAgain) => {
+  const token = `azure-native:authorization:${type}`;
+  const refusal = `Status=400 Code="${code}" Message="…"`;
+
+  expect(passes(token, [refusal])).toBe(isAgain);
+  expect(passes(token, ["something since", refusal])).toBe(false);
+  expect(passes(token, Array(18).fill(refusal))).toBe(false);
+});
+
+it("a role that somebody else has assigned is named with the command that takes that away, and nothing else is", () => {
+  const inputs = {
+    principalId: "the-principal",
+    roleDefinitionId: "/subscriptions/s/providers/Microsoft.Authorization/roleDefinitions/a-guid",
+    scope: "/subscriptions/s/resourceGroups/their (shop)",
+  };
+  const refusal =
+    'Status=409 Code="RoleAssignmentExists" Message="The role assignment already exists."';
+
+  expect(explainedAssignment("a role", [refusal], inputs)).toMatch(
+    /^a role: somebody else .*az role assignment delete --assignee the-principal --role a-guid --scope '\/subscriptions\/s\/resourceGroups\/their \(shop\)'\. Then run pulumi up/s,
+  );
+  expect(
+    explainedAssignment("a role", ['Status=400 Code="PrincipalNotFound"'], inputs),
+  ).toBeUndefined();
 });
 
 describe("policy refusal", () => {
