@@ -107,7 +107,7 @@ export class RoleAssignments extends pulumi.ComponentResource {
       );
     assign("network", resourceGroup.id, role(builtIn.networkContributor), inGroup);
     // Not with the group, but before it: Azure deletes no role that is assigned.
-    assign("machines", resourceGroup.id, roles.attachesDisks!);
+    assign("machines", resourceGroup.id, roles.ids.get("attaches-disks")!);
     // Attaching a disk is a PUT of location and data disks alone (as the driver does it). Whether Azure then
     // also checks the right to the identity that the machine has is not documented; OpenShift's
     // cluster-storage-operator asks for it for such machines.
@@ -125,11 +125,11 @@ export class RoleAssignments extends pulumi.ComponentResource {
 
     // Not with the group: all of these scopes lie in others.
     for (const one of foreignRoles(settings, existingNetwork)) {
-      if (isOwnRole(one.role)) assign(one.what, one.scope, roles.inNetwork.get(one.role)!);
+      if (isOwnRole(one.role)) assign(one.what, one.scope, roles.ids.get(one.role)!);
       else assign(one.what, one.scope, foreignRoleId(one, settings, subscriptionId), oneAtATime);
     }
 
-    assign("zones", subscription, roles.readsProviders!);
+    assign("zones", subscription, roles.ids.get("reads-providers")!);
 
     this.registerOutputs();
   }

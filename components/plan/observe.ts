@@ -28,7 +28,7 @@ import { type AzureAnswer, getAzureState } from "../azure/state";
 import { stackName } from "../azure/stack-tag";
 import { accountProblems, providerProblems, subscriptionProblems } from "../azure/subscription";
 import { throughProxy } from "../kubeconfig";
-import { takenRoles } from "../roles";
+import { roleProblems, takenRoles } from "../roles";
 import type { Settings } from "../settings/settings";
 import { machinesOf } from "../settings/topology";
 import { tokenIssuerOf } from "../token-issuer";
@@ -142,7 +142,7 @@ export async function observe(settings: Settings): Promise<Observed> {
         assignedScopeProblems(settings, shown, one, connection),
         accountProblems(settings, answer, connection),
         ...(isBegun
-          ? [ownIdentityProblems(settings, shown, connection)]
+          ? [ownIdentityProblems(settings, shown, connection), roleProblems(settings, connection)]
           : [subscriptionProblems(settings, shown, connection), takenRoles(settings, connection)]),
         ...(!isBegun || isOtherMinor(settings, answer, previous.outputs)
           ? [cloudProviderProblems(settings)]

@@ -8,7 +8,7 @@ import { neededRights } from "../../components/azure/lacking-rights";
 import { Identity, KubeletIdentity } from "../../components/identity";
 import { RoleAssignments } from "../../components/role-assignments";
 import { Settings } from "../../components/settings/settings";
-import { Roles, takenRoles } from "../../components/roles";
+import { roleProblems, Roles, takenRoles } from "../../components/roles";
 import {
   account,
   type Resource,
@@ -18,7 +18,7 @@ import {
 import { mayDo } from "../../tools/local-azure/arm/types/authorization/role";
 import { dependenciesOf, Recorder, valueOf } from "../support/record";
 import { subscriptionId, validSettings } from "../support/sample";
-import { newArm } from "../../tools/local-azure/tests/support/arm/fixture";
+import { newArm, tokenOf } from "../../tools/local-azure/tests/support/arm/fixture";
 import { connectionTo } from "../support/azure";
 
 const subscription = `/subscriptions/${subscriptionId}`;
@@ -481,8 +481,8 @@ describe("the custom roles", () => {
   const { subscriptionId } = account;
   const mine = "organization/zoned/test";
 
-  /** What a first update of this stack says of the roles that are there, as this program has made them. */
-  async function saidOf(description: (text: string) => string, more = {}): Promise<string[]> {
+  /** An Azure with the roles of this stack's cluster, as this program has made them. */
+  async function madeBefore(description = (text: string) => text) {
     const recorder = await Recorder.start();
     new Roles(
       "identity",
@@ -497,8 +497,45 @@ describe("the custom roles", () => {
         { ...role, description: description(role["description"]) },
       );
     }
-    return takenRoles({ ...validSettings, ...more }, await connectionTo(arm));
+    return arm;
   }
+
+  /** What a first update says of them. */
+  const saidOf = async (description: (text: string) => string, more = {}) =>
+    takenRoles({ ...validSettings, ...more }, await connectionTo(await madeBefore(description)));
+
+  const more =
+    /^the login may not change the roles .*\/restart\/action, \S+\/redeploy\/action as well: .*'User Access Administrator' --scope \S+$/;
+
+  it.each<[string, boolean, object, RegExp[]]>([
+    ["is refused where they are to allow more", false, { autoRepair: true }, [more]],
+    ["changes none", false, {}, []],
+    ["has an identity of others", false, { autoRepair: true, identityId: theirs }, []],
+    ["is not, but an owner's", true, { autoRepair: true }, []],
+  ])(
+    "of a living cluster a login that may not change them %s",
+    async (_, isOwner, change, said) => {
+      const arm = await madeBefore();
+      const group = `${subscriptionPath}/resourceGroups/theirs`;
+      const login = `${group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/login`;
+      await arm.put(group, { location: "westeurope" });
+      const { body } = await arm.put(login, { location: "westeurope" });
+      const contributor = "b24988ac-6180-42a0-ab88-20f7382dd24c";
+      await arm.put(
+        `${subscriptionPath}/providers/Microsoft.Authorization/roleAssignments/${principal}`,
+        {
+          principalId: body["principalId"],
+          principalType: "ServicePrincipal",
+          roleDefinitionId: `${subscriptionPath}/providers/Microsoft.Authorization/roleDefinitions/${contributor}`,
+        },
+      );
+      const connection = await connectionTo(arm, isOwner ? undefined : tokenOf(arm, login));
+
+      expect(await roleProblems({ ...validSettings, ...change }, connection)).toEqual(
+        said.map((text) => expect.stringMatching(text)),
+      );
+    },
+  );
 
   const ofOther = (text: string) => text.replace(mine, "organization/zoned/other");
 

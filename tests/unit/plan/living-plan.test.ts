@@ -576,6 +576,13 @@ it("looks for roles of other stacks before the first update alone, and for image
   await expect(plan(halfWay)).rejects.toThrow(/^((?!the roles)[^])*no image/);
 });
 
+it("asks of a living cluster alone whether the login may give its roles more", async () => {
+  jest.spyOn(roles, "roleProblems").mockResolvedValue(["the roles stay as they are"]);
+
+  await expect(plan({})).resolves.toBeDefined();
+  await expect(plan(living)).rejects.toThrow(/the roles stay as they are/);
+});
+
 it("looks for the token issuer's account of others, also when a living cluster has its first", async () => {
   const isTaken = jest.spyOn(subscription, "accountProblems");
   isTaken.mockResolvedValue(["the account is taken"]);
