@@ -1,10 +1,8 @@
 import { createHash, createPublicKey, type KeyObject } from "node:crypto";
 
 import { azureCloudAt } from "./azure/clouds";
-import { issuerAccount } from "./azure/resource-names";
+import { issuerAccount, issuerContainer } from "./azure/resource-names";
 import type { Settings } from "./settings/settings";
-
-export const issuerContainer = "issuer";
 
 /**
  * Who signs the tokens of service accounts, as Entra knows it: an address where its documents are. The same

@@ -13,14 +13,13 @@ import { digest } from "./digest";
 import { type Identity, type IdentityPlace, ownIdentity } from "./identity";
 import { assignRole, oneAtATime } from "./role-assignments";
 import { accountKey, hasIssuer, ownAccounts, subjectOf } from "./settings/logins";
-import { issuerAccount } from "./azure/resource-names";
+import { issuerAccount, issuerContainer } from "./azure/resource-names";
 import { parseIdentity } from "./settings/azure-ids";
 import { azureName, roleKey } from "./settings/rules/identities";
 import type { Settings, WorkloadIdentity } from "./settings/settings";
 import {
   discoveryDocument,
   discoveryPath,
-  issuerContainer,
   keysDocument,
   keysPath,
   tokenIssuerOf,

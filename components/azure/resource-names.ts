@@ -88,3 +88,6 @@ export function dnsLabel(clusterName: string, subscriptionId: string): string {
 /** The account that Entra reads the issuer's documents from. All of Azure has one namespace for them. */
 export const issuerAccount = (clusterName: string, subscriptionId: string): string =>
   `oidc${clusterHash(clusterName, subscriptionId).slice(0, 20)}`;
+
+/** The container in it. */
+export const issuerContainer = "issuer";

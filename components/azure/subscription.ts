@@ -3,7 +3,14 @@ import { toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
 import { AzureConnection } from "./resource-manager";
 import type { PlannedResource } from "./policy-restrictions";
-import { apiBalancerName, dnsLabel, groupWord, issuerAccount } from "./resource-names";
+import {
+  apiBalancerName,
+  dnsLabel,
+  groupId,
+  groupWord,
+  issuerAccount,
+  issuerContainer,
+} from "./resource-names";
 import { rightsProblems } from "./rights";
 import { type Shown, shownAs, type ShownResource } from "./shown";
 import type { AzureAnswer } from "./state";
@@ -100,6 +107,28 @@ function changedAccount(settings: Settings, { name, properties = {} }: ShownReso
   ];
 }
 
+/** The same of its container. One that is not there is still to be made. */
+async function closedContainer(
+  settings: Settings,
+  name: string,
+  { arm, subscriptionId }: AzureConnection,
+): Promise<string[]> {
+  const account = `${groupId(settings, subscriptionId)}/providers/Microsoft.Storage/storageAccounts/${name}`;
+  const container = await arm
+    .get<{ readonly properties: { readonly publicAccess?: string } }>(
+      `${account}/blobServices/default/containers/${issuerContainer}`,
+      { "api-version": "2024-01-01" },
+      { properties: {} },
+    )
+    .catch(() => undefined);
+  if (container?.properties.publicAccess !== "None") return [];
+  return [
+    `the container ${issuerContainer} of the storage account ${name} has publicAccess None. Entra has to read the token issuer's documents there as anybody does, ` +
+      "or no service account logs in at Azure: have whatever closes it leave it alone, then " +
+      `az storage container-rm update --storage-account ${name} --resource-group ${groupWord(settings)} --name ${issuerContainer} --public-access blob`,
+  ];
+}
+
 /**
  * Likewise of the token issuer's storage account, of whose names all of Azure has each once. A living cluster may want
  * it for the first time, or find it changed.
@@ -107,12 +136,18 @@ function changedAccount(settings: Settings, { name, properties = {} }: ShownReso
 export async function accountProblems(
   settings: Settings,
   { isBegun, shown }: Pick<AzureAnswer, "isBegun" | "shown">,
-  { arm, subscriptionId }: AzureConnection,
+  connection: AzureConnection,
 ): Promise<string[]> {
   if (!hasIssuer(settings)) return [];
+  const { arm, subscriptionId } = connection;
   const name = issuerAccount(settings.clusterName, subscriptionId);
   const own = shown.get(shownAs("azure-native:storage:StorageAccount", name));
-  if (own !== undefined) return changedAccount(settings, own);
+  if (own !== undefined) {
+    return [
+      ...changedAccount(settings, own),
+      ...(await closedContainer(settings, name, connection)),
+    ];
+  }
   const answer = await arm
     .query<{ nameAvailable: boolean }>(
       `/subscriptions/${subscriptionId}/providers/Microsoft.Storage/checkNameAvailability`,

@@ -17,6 +17,7 @@ import {
   groupId,
   identityNames,
   issuerAccount,
+  issuerContainer,
   networkNames,
 } from "../azure/resource-names";
 import type {
@@ -26,7 +27,7 @@ import type {
 } from "../azure/policy-restrictions";
 import { ownTag, tagsOf } from "../azure/stack-tag";
 import { securityProfileOf } from "../machine/vm-profile";
-import { issuerContainer, tokenIssuerOf } from "../token-issuer";
+import { tokenIssuerOf } from "../token-issuer";
 
 /** A resource without what all of its kind have in common. */
 type Kind = PlannedContent & {

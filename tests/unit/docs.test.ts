@@ -2,7 +2,8 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { issuerContainer, keysPath } from "../../components/token-issuer";
+import { issuerContainer } from "../../components/azure/resource-names";
+import { keysPath } from "../../components/token-issuer";
 import { checkout } from "../../tools/shared/checkout";
 
 const tracked = execFileSync("git", ["ls-files"], { cwd: checkout, encoding: "utf8" }).split("\n");

@@ -312,6 +312,30 @@ describe("subscription", () => {
     expect(await accountProblems(without, { isBegun: true, shown: none }, connection)).toEqual([]);
   });
 
+  it.each<[Record<string, string> | undefined, RegExp[]]>([
+    [{ publicAccess: "None" }, [/^the container issuer .* --name issuer --public-access blob$/]],
+    [{ publicAccess: "Blob" }, []],
+    [{ publicAccess: "Container" }, []],
+    [undefined, []],
+  ])("says where others have closed the issuer's container, of %j", async (made, said) => {
+    const { arm } = newArm();
+    const connection = await connectionTo(arm);
+    const group = `${subscriptionPath}/resourceGroups/${validSettings.clusterName}`;
+    const account = `${group}/providers/Microsoft.Storage/storageAccounts/oidc109010bd512b734763cc`;
+    await arm.put(group, { location: "westeurope" });
+    await arm.put(account, {
+      ...{ location: "westeurope", kind: "StorageV2", sku: { name: "Standard_ZRS" } },
+      allowBlobPublicAccess: true,
+    });
+    if (made) await arm.put(`${account}/blobServices/default/containers/issuer`, made);
+    const settings = { ...validSettings, machineIdentity: false };
+    const shown = new Map(await getShown(connection.arm, group, settings));
+
+    expect(await accountProblems(settings, { isBegun: true, shown }, connection)).toEqual(
+      said.map((text) => expect.stringMatching(text)),
+    );
+  });
+
   it.each<[object, string]>([
     [{ allowBlobPublicAccess: false }, "--allow-blob-public-access true"],
     [{ publicNetworkAccess: "Disabled" }, "--public-network-access Enabled"],
