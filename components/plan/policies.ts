@@ -12,20 +12,29 @@ import { isUnregistered } from "../azure/resource-manager";
 import { isSameSize } from "../azure/size-offers";
 import type { AzureAnswer } from "../azure/state";
 
-/** Those of which nothing like them is there: all of a first update, later a type or machines that are new, or a new size. */
+/**
+ * Those of which nothing like them is there: all of a first update, later a type or machines that are new, a new
+ * size, or parts of what is new.
+ */
 export function newKinds(
   resources: readonly PlannedResource[],
   { isBegun, shown, machines }: Pick<AzureAnswer, "isBegun" | "shown" | "machines">,
 ): PlannedResource[] {
   if (!isBegun) return [...resources];
   const there = new Set([...shown.values()].map(({ type }) => String(type).toLowerCase()));
+  const places = [...shown.values()].map(({ type, name }) =>
+    `/${String(type)}/${name}/`.toLowerCase(),
+  );
   return resources.filter((resource) => {
     const { content, parent, standsFor } = resource;
     if (standsFor !== undefined) {
       const sizes = standsFor.names.flatMap((name) => machines.get(name)?.size ?? []);
       return !sizes.some((size) => isSameSize(size, standsFor.size));
     }
-    return parent === undefined && !isGroup(resource) && !there.has(content.type.toLowerCase());
+    if (parent !== undefined) {
+      return !places.some((place) => `${parent}/`.toLowerCase().includes(place));
+    }
+    return !isGroup(resource) && !there.has(content.type.toLowerCase());
   });
 }
 

@@ -198,11 +198,16 @@ describe("newKinds", () => {
   const all = [
     resource("Microsoft.Resources/subscriptions/resourceGroups"),
     resource("Microsoft.Network/virtualNetworks"),
-    resource("Microsoft.Network/virtualNetworks/subnets", { parent: "/ids/vnet" }),
+    resource("Microsoft.Network/virtualNetworks/subnets", {
+      parent: "/groups/g/providers/Microsoft.Network/virtualNetworks/A",
+    }),
     resource(address),
     resource(machine, { standsFor: { size: "Standard_D2s_v5", names: ["b", "a"] } }),
     resource(machine, { standsFor: { size: "Standard_D8s_v5", names: ["a"] } }),
     resource(machine, { standsFor: { size: "Standard_D2s_v5", names: ["c"] } }),
+    resource("Microsoft.Storage/storageAccounts/blobServices/containers", {
+      parent: "/groups/g/providers/Microsoft.Storage/storageAccounts/new/blobServices/default",
+    }),
   ];
   const shown: Shown = new Map([
     [
@@ -216,7 +221,9 @@ describe("newKinds", () => {
     expect(newKinds(all, { isBegun: false, shown: new Map(), machines: new Map() })).toEqual(all);
   });
 
-  it("has of a later one the types, the sizes and the machines that are new", () => {
-    expect(newKinds(all, { isBegun: true, shown, machines })).toEqual([all[3], all[5], all[6]]);
+  it("has of a later one the types, the sizes and the machines that are new, and parts of what is new", () => {
+    const later = newKinds(all, { isBegun: true, shown, machines });
+
+    expect(later).toEqual([all[3], all[5], all[6], all[7]]);
   });
 });
