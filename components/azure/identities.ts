@@ -7,7 +7,7 @@ import { keyOf } from "./existing-network";
 import { groupWord } from "./resource-names";
 import { shownAs } from "./shown";
 import type { AzureAnswer } from "./state";
-import { ownAccounts } from "../settings/logins";
+import { ownAccounts, subjectOf } from "../settings/logins";
 import { azureName, mostOfIdentity } from "../settings/rules/identities";
 
 /** An identity that is not this stack's, as Azure has it. */
@@ -142,34 +142,42 @@ export interface WorkloadClients {
   readonly problems: readonly string[];
 }
 
-/** Names of the federated credentials that the settings want of an identity of others. */
-function credentialsOf(settings: Settings, id: string): string[] {
+/** The federated credentials that the settings want of an identity of others. */
+function credentialsOf(settings: Settings, id: string) {
   const { clusterName, workloadIdentities, machineIdentity, identityId: ofCluster } = settings;
   const isIt = (one: string) => keyOf(one) === keyOf(id);
   return [
     ...workloadIdentities.filter(({ identityId }) => isIt(identityId)),
     ...(!machineIdentity && isIt(ofCluster) ? ownAccounts(settings) : []),
-  ].map((account) => azureName(clusterName, account));
+  ].map((account) => ({ name: azureName(clusterName, account), subject: subjectOf(account) }));
 }
 
 interface Credential {
   readonly name: string;
-  readonly properties: { readonly issuer: string };
+  /** One that matches claims by an expression has no subject. */
+  readonly properties: { readonly issuer: string; readonly subject?: string };
 }
 
 /** @param issuer this cluster's, which no other's credentials have */
 function compared(
-  names: readonly string[],
+  all: ReturnType<typeof credentialsOf>,
   there: readonly Credential[] | "unreadable",
   issuer: string,
 ) {
-  const wanted = names.length;
-  if (there === "unreadable") return { wanted, others: 0, taken: [], isWritten: undefined };
-  const keys = new Set(names.map(keyOf));
+  const wanted = all.length;
+  const none = { wanted, others: 0, taken: [], doubled: [], isWritten: undefined };
+  if (there === "unreadable") return none;
+  const keys = new Set(all.map(({ name }) => keyOf(name)));
   const found = there.filter(({ name }) => keys.has(keyOf(name)));
   const taken = found.filter(({ properties }) => properties.issuer !== issuer);
+  const doubled = there.filter(
+    (one) =>
+      !found.includes(one) &&
+      one.properties.issuer === issuer &&
+      all.some(({ subject }) => subject === one.properties.subject),
+  );
   const isWritten = found.length - taken.length === wanted;
-  return { wanted, others: there.length - found.length, taken, isWritten };
+  return { wanted, others: there.length - found.length, taken, doubled, isWritten };
 }
 
 const write = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/write";
@@ -209,7 +217,8 @@ export async function getWorkloadClients(
         typeof identity === "object" ? [[keyOf(id), identity.clientId] as const] : [],
       ),
     ),
-    problems: answers.flatMap(({ id, identity, isAllowed, isWritten, wanted, others, taken }) => {
+    problems: answers.flatMap((answer) => {
+      const { id, identity, isAllowed, isWritten, wanted, others, taken, doubled } = answer;
       const isDeclared = declared.includes(id);
       if (!keyOf(id).startsWith(`/subscriptions/${keyOf(connection.subscriptionId)}/`)) {
         const expected = `expected an identity in the cluster's subscription, ${connection.subscriptionId}, where its federated credential is written: take one of those`;
@@ -237,6 +246,11 @@ export async function getWorkloadClients(
           ({ name, properties }) =>
             `the identity ${id} has a federated credential ${name} of the issuer ${properties.issuer}, expected ${issuer}: a cluster of the same name has it. ` +
             `Take another name for this one (${toSet("clusterName", "NAME")}), or another identity; where nothing logs in by it any more: ` +
+            `az resource delete --ids ${quoted(`${id}/federatedIdentityCredentials/${name}`)}`,
+        ),
+        ...doubled.map(
+          ({ name, properties: { subject } }) =>
+            `the identity ${id} has a federated credential ${name} for ${String(subject)}, and this program would make another one, of which Azure takes one: ` +
             `az resource delete --ids ${quoted(`${id}/federatedIdentityCredentials/${name}`)}`,
         ),
         ...(isAllowed || isWritten

@@ -140,13 +140,14 @@ describe("an identity that exists already", () => {
     readonly identity?: object | "unreadable";
     /** What the login may do with it; undefined where Azure does not say it. */
     readonly permissions?: readonly object[];
-    /** Its federated credentials, as `NAME`, or `NAME ISSUER` of those that are not this cluster's. */
+    /** Its federated credentials, as `NAME`, `NAME ISSUER` of those that are not this cluster's, or with a subject behind. */
     readonly credentials?: readonly string[];
   }
 
   function credentialOf(text: string) {
-    const [name, issuer = tokenIssuerOf(validSettings, subscriptionId)] = text.split(" ");
-    return { name, properties: { issuer } };
+    const own = tokenIssuerOf(validSettings, subscriptionId);
+    const [name, issuer = "own", subject] = text.split(" ");
+    return { name, properties: { issuer: issuer === "own" ? own : issuer, subject } };
   }
 
   async function answered<T extends object>(
@@ -307,6 +308,22 @@ describe("an identity that exists already", () => {
           ),
         ],
         [false],
+      ]);
+    });
+
+    it("has no credential for the same account by another name, of which Azure takes one", async () => {
+      const subject = "system:serviceaccount:shop:jobs";
+      const credentials = [
+        `by-hand own ${subject}`,
+        `of-another-cluster https://theirs ${subject}`,
+        "of-another-account own system:serviceaccount:shop:other",
+        `${own[1]} own ${subject}`,
+      ];
+
+      expect((await askFor({ identity: { properties }, credentials })).problems).toEqual([
+        expect.stringMatching(
+          RegExp(`credential by-hand for ${subject}, .* delete --ids \\S+/by-hand$`),
+        ),
       ]);
     });
 
