@@ -205,7 +205,8 @@ function isOf({ properties }: Exemption, policy: PolicyReference): boolean {
   const { policyAssignmentId, policyDefinitionReferenceIds: only = [], expiresOn } = properties;
   return (
     policyAssignmentId.toLowerCase() === policy.policyAssignmentId.toLowerCase() &&
-    (only.length === 0 || only.includes(policy.policyDefinitionReferenceId ?? "")) &&
+    (only.length === 0 ||
+      only.some((id) => id.toLowerCase() === policy.policyDefinitionReferenceId?.toLowerCase())) &&
     (expiresOn === undefined || Date.parse(expiresOn) > Date.now())
   );
 }

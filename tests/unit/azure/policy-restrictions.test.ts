@@ -193,6 +193,7 @@ it.each([
 it.each([
   ["all of an initiative", {}, 0],
   ["this policy of it", { policyDefinitionReferenceIds: ["tags", "regions"] }, 0],
+  ["this policy, in another case", { policyDefinitionReferenceIds: ["Tags"] }, 0],
   ["another policy of it", { policyDefinitionReferenceIds: ["regions"] }, 1],
 ])("heeds an exemption from %s", async (_, more, left) => {
   const ofInitiative = { ...policyInfo, policyDefinitionReferenceId: "tags" };
