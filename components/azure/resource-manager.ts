@@ -290,7 +290,8 @@ function wayOn({ status, code, message }: Refusal): string {
   if (status === 401) {
     return (
       "The login is missing, too old, or for another tenant: az login, then az account set -s SUBSCRIPTION, " +
-      "and run again. A service principal: check ARM_CLIENT_ID, ARM_CLIENT_SECRET and ARM_TENANT_ID."
+      "and run again. A service principal: check ARM_CLIENT_ID, ARM_CLIENT_SECRET and ARM_TENANT_ID. " +
+      "For Azure Government and Azure China set resourceManagerEndpoint, too."
     );
   }
   if (status === 403) {
@@ -397,6 +398,7 @@ const ofLogin = <T>(answer: Promise<T>): Promise<T> =>
     throw new pulumi.RunError(
       `Pulumi's plugin for Azure has no login that works: ${message}\n` +
         "  Log in and choose the subscription, then run again: az login; az account set --subscription SUBSCRIPTION. " +
-        "A service principal: set ARM_CLIENT_ID, ARM_CLIENT_SECRET, ARM_TENANT_ID and ARM_SUBSCRIPTION_ID.",
+        "A service principal: set ARM_CLIENT_ID, ARM_CLIENT_SECRET, ARM_TENANT_ID and ARM_SUBSCRIPTION_ID. " +
+        "Tokens of a pipeline and managed identities: docs/azure.md.",
     );
   });

@@ -189,7 +189,11 @@ it.each([
 });
 
 it.each([
-  [error(401, "ExpiredAuthenticationToken"), ["az login", "az account set"], 1],
+  [
+    error(401, "ExpiredAuthenticationToken"),
+    ["az login", "az account set", "resourceManagerEndpoint"],
+    1,
+  ],
   [error(403, "AuthorizationFailed"), ["az role assignment list", "Contributor"], 1],
   [error(404, "SubscriptionNotFound"), ["az account list", "az account set"], 1],
   [

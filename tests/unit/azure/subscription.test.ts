@@ -452,7 +452,7 @@ describe("connection", () => {
     });
 
     await expect(refused).rejects.toThrow(
-      /no login that works: .*Please run 'az login' to setup account.*\n.*az login; az account set --subscription .*ARM_CLIENT_ID/s,
+      /no login that works: .*Please run 'az login' to setup account.*\n.*az login; az account set --subscription .*ARM_CLIENT_ID.*docs\/azure\.md/s,
     );
     await refused.catch((error: unknown) => expect(pulumi.RunError.isInstance(error)).toBe(true));
   });
