@@ -12,6 +12,7 @@ import {
   isWorkload,
   objectIn,
   parseObjects,
+  unreadyMayGo,
   withoutWaiting,
   Workload,
 } from "./objects";
@@ -277,6 +278,12 @@ export class Canal extends pulumi.ComponentResource {
     // Left to itself, Calico takes the network interface's MTU: it does not know of flannel's
     // VXLAN.
     data["veth_mtu"] = String(podMtu);
+    const budget = objectIn<{ spec: { unhealthyPodEvictionPolicy?: string } }>(
+      objects,
+      "PodDisruptionBudget",
+      "calico-kube-controllers",
+    );
+    budget.spec.unhealthyPodEvictionPolicy = unreadyMayGo;
 
     const nodePorts = portRange(
       settings.kubeadm.apiServerExtraArgs["service-node-port-range"] ?? "",

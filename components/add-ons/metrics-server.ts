@@ -9,7 +9,7 @@ import { type Certificates, servingCertificate } from "../certificates";
 import { machinesOf } from "../settings/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
-import { spread, tolerations, withoutWaiting } from "./objects";
+import { spread, tolerations, unreadyMayGo, withoutWaiting } from "./objects";
 import { RollOut, RollOutTarget } from "./roll-out";
 
 const name = "metrics-server";
@@ -140,7 +140,14 @@ export class MetricsServer extends pulumi.ComponentResource {
     );
     new PodDisruptionBudget(
       `${resourceName}-budget`,
-      { metadata, spec: { maxUnavailable: 1, selector: { matchLabels: labels } } },
+      {
+        metadata,
+        spec: {
+          maxUnavailable: 1,
+          selector: { matchLabels: labels },
+          unhealthyPodEvictionPolicy: unreadyMayGo,
+        },
+      },
       child,
     );
 

@@ -188,6 +188,14 @@ export const tolerations = [
 export const replicas = ({ controlPlaneCount }: Pick<Settings, "controlPlaneCount">): number =>
   Math.min(2, controlPlaneCount);
 
+/**
+ * Of a budget: by itself one that lets its only pod go keeps it as long as it is not ready, as on a machine whose pod
+ * network is broken and that is drained for that very reason.
+ *
+ * @see https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
+ */
+export const unreadyMayGo = "AlwaysAllow";
+
 /** Prefers zones, then machines, that have none of these pods yet. */
 export const spread = (matchLabels: Readonly<Record<string, string>>) =>
   ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) => ({

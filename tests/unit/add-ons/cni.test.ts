@@ -68,6 +68,18 @@ describe("Canal", () => {
     }
   });
 
+  claim("holds no machine's drain by a pod that is not ready", async (texts) => {
+    const { recorder } = await build(texts);
+
+    const { inputs } = await recorder.object("PodDisruptionBudget", "calico-kube-controllers");
+
+    expect(inputs.spec).toEqual({
+      maxUnavailable: 1,
+      selector: { matchLabels: { "k8s-app": "calico-kube-controllers" } },
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+    });
+  });
+
   claim("applies everything upstream has", async (texts) => {
     const { recorder } = await build(texts);
 

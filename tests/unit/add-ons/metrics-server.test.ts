@@ -258,6 +258,7 @@ describe("metrics-server", () => {
     expect((await inputs("PodDisruptionBudget", "metrics-server")).spec).toEqual({
       maxUnavailable: 1,
       selector: spec.selector,
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
     });
     const alone = await build({ controlPlaneCount: 1, workerPools: [] });
     expect((await alone.inputs("Deployment", "metrics-server")).spec.replicas).toBe(1);
