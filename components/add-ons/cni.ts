@@ -3,6 +3,7 @@ import { DaemonSet } from "@pulumi/kubernetes/apps/v1";
 import { ConfigMap, Namespace, ServiceAccount } from "@pulumi/kubernetes/core/v1";
 
 import type { ApiServer } from "../api-server";
+import { digest } from "../digest";
 import { portRange } from "../settings/rules/argument-types";
 import type { Settings } from "../settings/settings";
 import { flannelImage, manifests as sources } from "../versions";
@@ -34,6 +35,11 @@ const podMtu = 1500 - vxlanBytes;
 /** flannel's net-conf.json. Its MTU it takes from the network interface, less VXLAN's share. */
 const netConf = (podCidr: string): string =>
   JSON.stringify({ Network: podCidr, Backend: { Type: "vxlan" } }, null, 2);
+
+/** Of pods that read a ConfigMap when they start: another one starts them anew. */
+const annotationsFor = (data: Readonly<Record<string, string>>) => ({
+  "zoned/configuration": digest(data),
+});
 
 export interface FlannelArgs {
   readonly settings: Pick<Settings, "podCidr">;
@@ -78,16 +84,14 @@ class Flannel extends pulumi.ComponentResource {
       ],
       child,
     );
+    const data = { "cni-conf.json": cniConf, "net-conf.json": netConf(settings.podCidr) };
     const config = new ConfigMap(
       `${name}-config`,
-      {
-        metadata: { name: "kube-flannel-cfg", namespace, labels },
-        data: { "cni-conf.json": cniConf, "net-conf.json": netConf(settings.podCidr) },
-      },
+      { metadata: { name: "kube-flannel-cfg", namespace, labels }, data },
       within,
     );
 
-    const spec = daemonSetSpec(apiServer);
+    const spec = daemonSetSpec(apiServer, annotationsFor(data));
     new DaemonSet(
       `${name}-daemon-set`,
       {
@@ -163,12 +167,12 @@ exec /opt/bin/flanneld "$@"
  */
 const resyncSeconds = 30;
 
-function daemonSetSpec(apiServer: ApiServer) {
+function daemonSetSpec(apiServer: ApiServer, annotations: Readonly<Record<string, string>>) {
   const labels = { app: "flannel" };
   return {
     selector: { matchLabels: labels },
     template: {
-      metadata: { labels },
+      metadata: { labels, annotations },
       spec: {
         hostNetwork: true,
         nodeSelector: { "kubernetes.io/os": "linux" },
@@ -278,6 +282,8 @@ export class Canal extends pulumi.ComponentResource {
     // Left to itself, Calico takes the network interface's MTU: it does not know of flannel's
     // VXLAN.
     data["veth_mtu"] = String(podMtu);
+    const canal = objectIn<Workload>(objects, "DaemonSet", "canal");
+    canal.spec.template.metadata.annotations = annotationsFor(data);
     const budget = objectIn<{ spec: { unhealthyPodEvictionPolicy?: string } }>(
       objects,
       "PodDisruptionBudget",
@@ -290,7 +296,6 @@ export class Canal extends pulumi.ComponentResource {
     );
     if (nodePorts !== undefined) {
       // With IPVS, Calico tells node ports from the host's own by their range alone.
-      const canal = objectIn<Workload>(objects, "DaemonSet", "canal");
       const node = canal.spec.template.spec.containers.find((one) => one.name === "calico-node");
       node?.env?.push({ name: "FELIX_KUBENODEPORTRANGES", value: nodePorts.join(":") });
     }

@@ -41,6 +41,22 @@ describe("Canal", () => {
     expect(inputs.data["veth_mtu"]).toBe("1450");
   });
 
+  claim(
+    "starts its pods anew for another configuration, and for none that is the same",
+    async (texts) => {
+      const annotations = async (podCidr: string) => {
+        const { recorder } = await build(texts, { ...validSettings, podCidr });
+        const { inputs } = await recorder.object("DaemonSet", "canal");
+        return inputs.spec.template.metadata.annotations;
+      };
+
+      const ours = await annotations("10.9.0.0/16");
+      expect(ours).toEqual({ "zoned/configuration": expect.any(String) });
+      expect(await annotations("10.8.0.0/16")).not.toEqual(ours);
+      expect(await annotations("10.9.0.0/16")).toEqual(ours);
+    },
+  );
+
   claim("keeps the rest of upstream's configuration", async (texts) => {
     const { recorder } = await build(texts);
 
@@ -123,9 +139,10 @@ async function build(
 /** What there is of flannel. */
 const flannel = async (change: Partial<typeof validSettings> = {}) => {
   const { recorder } = await build({ cni: "flannel", ...change });
-  const { spec } = (await recorder.object("DaemonSet", "kube-flannel-ds")).inputs.spec.template;
+  const { inputs } = await recorder.object("DaemonSet", "kube-flannel-ds");
+  const { spec, metadata } = inputs.spec.template;
   const config = (await recorder.object("ConfigMap", "kube-flannel-cfg")).inputs.data;
-  return { recorder, spec, container: spec.containers[0], config };
+  return { recorder, spec, metadata, container: spec.containers[0], config };
 };
 
 const subnetEnv = (subnet: string): string =>
@@ -139,6 +156,15 @@ describe("Flannel", () => {
       Network: "10.9.0.0/16",
       Backend: { Type: "vxlan" },
     });
+  });
+
+  it("starts its pods anew for another configuration, which they read when they start", async () => {
+    const annotations = async (podCidr: string) =>
+      (await flannel({ podCidr })).metadata.annotations;
+
+    const ours = await annotations("10.9.0.0/16");
+    expect(ours).toEqual({ "zoned/configuration": expect.any(String) });
+    expect(await annotations("10.8.0.0/16")).not.toEqual(ours);
   });
 
   it("may set up the host's network in a namespace of its own", async () => {
