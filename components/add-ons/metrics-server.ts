@@ -6,7 +6,7 @@ import { ClusterRole, ClusterRoleBinding, RoleBinding } from "@pulumi/kubernetes
 import * as pulumi from "@pulumi/pulumi";
 
 import { type Certificates, servingCertificate } from "../certificates";
-import { machinesOf } from "../settings/topology";
+import { machinesForAddOns } from "../settings/topology";
 import { metricsServerImage } from "../versions";
 import { clusterRights, rbac, subjectsOf } from "./cluster-rights";
 import { spread, tolerations, unreadyMayGo, withoutWaiting } from "./objects";
@@ -24,7 +24,7 @@ const certificateFolder = "/etc/metrics-server";
 const clusterAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
 export interface MetricsServerArgs {
-  readonly settings: Parameters<typeof machinesOf>[0];
+  readonly settings: Parameters<typeof machinesForAddOns>[0];
   readonly certificates: Pick<Certificates, "cluster">;
   readonly initialization: { readonly id: string };
   /** Secret. */
@@ -152,7 +152,8 @@ export class MetricsServer extends pulumi.ComponentResource {
     );
 
     const spec = {
-      replicas: Math.min(2, machinesOf(settings).length),
+      // The budget would hold for ever a machine that has both and is drained.
+      replicas: Math.min(2, machinesForAddOns(settings).length),
       selector: { matchLabels: labels },
       template: { metadata: { labels }, spec: podSpec(labels) },
     };

@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 
-import { controlPlaneMark, machinesOf } from "../settings/topology";
+import { machinesForAddOns } from "../settings/topology";
 
 /** kubeadm deploys this many pods. */
 const replicas = 2;
@@ -15,10 +15,10 @@ const replicas = 2;
  *
  * @returns undefined where there is one machine for them
  */
-export function coreDnsPatch(settings: Parameters<typeof machinesOf>[0]): string | undefined {
-  const hosts = machinesOf(settings).filter(({ taints }) =>
-    taints.every(({ key, effect }) => key === controlPlaneMark || effect === "PreferNoSchedule"),
-  );
+export function coreDnsPatch(
+  settings: Parameters<typeof machinesForAddOns>[0],
+): string | undefined {
+  const hosts = machinesForAddOns(settings);
   const constraint = (topologyKey: string, domains: readonly string[]) =>
     new Set(domains).size < replicas
       ? []

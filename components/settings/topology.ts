@@ -161,3 +161,12 @@ export const machinesOf = (shape: Shape): MachinePlan[] => [
   ...controlPlanesOf(shape),
   ...workersOf(shape),
 ];
+
+/** Those on which the cluster's own pods may run that are at no particular machine: they tolerate these taints. */
+export const machinesForAddOns = (shape: Shape): MachinePlan[] =>
+  machinesOf(shape).filter(({ taints }) =>
+    taints.every(
+      ({ key, effect }) =>
+        [controlPlaneMark, "CriticalAddonsOnly"].includes(key) || effect === "PreferNoSchedule",
+    ),
+  );

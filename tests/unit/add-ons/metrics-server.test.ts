@@ -263,6 +263,23 @@ describe("metrics-server", () => {
     const alone = await build({ controlPlaneCount: 1, workerPools: [] });
     expect((await alone.inputs("Deployment", "metrics-server")).spec.replicas).toBe(1);
   });
+
+  it("has one pod where other machines have taints that it does not tolerate: of two on one machine its budget lets the second never go", async () => {
+    const [pool] = validSettings.workerPools;
+    const dedicated = { key: "dedicated", value: "gpu", effect: "NoSchedule" as const };
+    const spot = { evictionPolicy: "Delete" as const };
+    const system = { key: "CriticalAddonsOnly", value: "true", effect: "NoSchedule" as const };
+    const replicas = async (change: Partial<typeof pool>) => {
+      const workerPools = [{ ...pool!, taints: [], count: 2, ...change }];
+      const { inputs } = await build({ controlPlaneCount: 1, workerPools });
+      return (await inputs("Deployment", "metrics-server")).spec.replicas;
+    };
+
+    expect(await replicas({ taints: [dedicated] })).toBe(1);
+    expect(await replicas({ spot })).toBe(1);
+    expect(await replicas({ taints: [system] })).toBe(2);
+    expect(await replicas({})).toBe(2);
+  });
 });
 
 /** Of this host, since an API server sends nobody to the loopback. */

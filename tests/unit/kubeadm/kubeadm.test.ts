@@ -708,6 +708,11 @@ describe("CoreDNS", () => {
     expect(spread({ workerPools: [{ ...pool, taints }] })).toEqual([hosts]);
   });
 
+  it("counts machines that are kept for what the cluster itself needs", () => {
+    const taints = [{ key: "CriticalAddonsOnly", effect: "NoSchedule" as const }];
+    expect(spread({ workerPools: [{ ...pool, taints, zones: ["2"] }] })).toEqual([zones, hosts]);
+  });
+
   it("waits for no second machine where there is none that it may run on", () => {
     const taints = [{ key: "dedicated", value: "yes", effect: "NoSchedule" as const }];
     expect(spread({ workerPools: [] })).toEqual([]);
