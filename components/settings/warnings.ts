@@ -18,6 +18,19 @@ function fullest(settings: Settings): number {
   return Math.max(...zones.map((zone) => zones.filter((other) => other === zone).length));
 }
 
+/** Where there are node ports, if not where Azure reaches machines. In subnets of others their addresses are not known yet. */
+function hiddenNodePorts(settings: Settings): readonly string[] {
+  const ranges = (settings.kubeProxy["nodePortAddresses"] ?? []) as readonly string[];
+  const machines = machinesOf(settings).map(({ address }) => `${address}/32`);
+  const isReached = (range: string): boolean =>
+    ["primary", "all"].includes(range) ||
+    (/^[\d.]+\//.test(range) &&
+      (settings.nodeSubnets.length > 0
+        ? !overlap(range, "127.0.0.0/8")
+        : machines.some((address) => overlap(range, address))));
+  return ranges.some(isReached) ? [] : ranges;
+}
+
 /** What is allowed, and may be a mistake. Only for settings without problems. */
 export const warnings = (settings: Settings): string[] =>
   [
@@ -70,6 +83,13 @@ export const warnings = (settings: Settings): string[] =>
       message:
         "autoRepair is true and cloudProvider false: only a cloud provider tells which machine of Azure a Node is, " +
         "so that nothing is repaired without one of your own. Unless you have one: pulumi config set cloudProvider true.",
+    },
+    {
+      holds: settings.cloudProvider && hiddenNodePorts(settings).length > 0,
+      message:
+        `kubeProxy.nodePortAddresses (${hiddenNodePorts(settings).join(", ")}) has no address of the machines: Azure's balancers ask there, ` +
+        "by node ports, whether a Service of type LoadBalancer is served, and send nothing where nobody answers. If you need such Services: " +
+        `${toRemove("kubeProxy.nodePortAddresses")}.`,
     },
     {
       // kube-proxy has warned since 1.35, but only the minor after 1.39 needs another mode.

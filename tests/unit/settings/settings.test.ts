@@ -641,6 +641,18 @@ describe("settings warnings", () => {
       { autoRepair: true, cloudProvider: false },
       "autoRepair is true and cloudProvider false",
     ],
+    ...[["127.0.0.0/8"], ["localhost", "fd00::/64"], ["10.0.0.0/8"]].map(
+      (nodePortAddresses): [string, Partial<Settings>, string] => [
+        `node ports at ${nodePortAddresses.join(" and ")}, where no balancer reaches machines`,
+        { kubeProxy: { nodePortAddresses } },
+        `kubeProxy.nodePortAddresses (${nodePortAddresses.join(", ")}) has no address of the machines`,
+      ],
+    ),
+    [
+      "node ports at machines' own loopback, in subnets of others",
+      { kubeProxy: { nodePortAddresses: ["127.0.0.0/8"] }, nodeSubnets: ["subnet"] },
+      "has no address of the machines",
+    ],
     [
       "IPVS once its end is near",
       { kubernetesVersion: "1.39.0", proxyMode: "ipvs" },
@@ -672,6 +684,20 @@ describe("settings warnings", () => {
       { ...events("0"), kubernetesVersion: "1.36.3" },
     ],
     ["nftables after IPVS's end", { kubernetesVersion: "1.43.0" }],
+    ...[["primary"], ["all"], ["127.0.0.0/8", "172.16.0.0/16"]].map(
+      (nodePortAddresses): [string, Partial<Settings>] => [
+        `node ports at ${nodePortAddresses.join(" and ")}`,
+        { kubeProxy: { nodePortAddresses } },
+      ],
+    ),
+    [
+      "node ports in subnets of others",
+      { kubeProxy: { nodePortAddresses: ["10.0.0.0/8"] }, nodeSubnets: ["subnet"] },
+    ],
+    [
+      "node ports that no balancer asks for",
+      { kubeProxy: { nodePortAddresses: ["127.0.0.0/8"] }, cloudProvider: false },
+    ],
   ])("says nothing of %s", (_, change) => {
     expect(warnings({ ...settings, ...change })).toEqual([]);
   });
