@@ -248,12 +248,20 @@ const imageThresholds = together(["image-gc-high-threshold", "image-gc-low-thres
  * Of the 256 addresses of a node's range its network, its gateway and the last one are no pod's: the
  * CNI plugin host-local has no others to give.
  */
-export const mostPods = 253;
+const mostPods = 253;
 
-export const maxPods = (value: string, { cni }: Pick<Given, "cni">): string | undefined =>
-  goNumber(value) >= 0 && (goNumber(value) <= mostPods || cni === "none")
+/** The pods of this program's own DaemonSets, with room for an operator's. */
+const leastPods = 10;
+
+export const podsRange = ({ cni }: Pick<Given, "cni">): string =>
+  cni === "none"
+    ? `${leastPods} or more`
+    : `${leastPods} to ${mostPods}, from what the cluster's own pods need to the addresses in a node's /24 of podCidr`;
+
+export const maxPods = (value: string, given: Pick<Given, "cni">): string | undefined =>
+  goNumber(value) >= leastPods && (goNumber(value) <= mostPods || given.cni === "none")
     ? undefined
-    : `0 to ${mostPods}, the addresses that a node's /24 of podCidr has for pods`;
+    : podsRange(given);
 
 const openIdConnect = together(
   [

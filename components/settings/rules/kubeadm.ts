@@ -149,7 +149,8 @@ const kubeletPatchProblems = (
   settings: ArgumentSettings,
 ): Problem[] =>
   contents.flatMap(maxPodsIn).flatMap((value) => {
-    const expected = maxPods(String(value ?? 0), settings);
+    // 0 stands for the kubelet's own number there.
+    const expected = value ? maxPods(String(value), settings) : undefined;
     return expected === undefined
       ? []
       : [{ key: at, is: `sets maxPods to ${JSON.stringify(value)}`, expected, fix: toRemove(at) }];

@@ -15,6 +15,12 @@ const not =
   (value) =>
     goBoolean(value) === refused ? `${!refused}, since ${why}` : undefined;
 
+/** The one value that there may be. */
+const only =
+  (kept: string, why: string): Need =>
+  (value) =>
+    value === kept ? undefined : `${kept}, since ${why}`;
+
 /** Entries that have to stay out of a list. */
 const without =
   (refused: Readonly<Record<string, string>>): Need =>
@@ -139,6 +145,10 @@ const discoveryNames =
   "discovery discovery-cacert discovery-cert discovery-endpoints discovery-fallback discovery-key " +
   "discovery-password discovery-proxy discovery-srv discovery-srv-name discovery-token discovery-user";
 
+const collected = not(false, "what a removed Deployment or DaemonSet ran would go on");
+
+const leader = "an update begins only where this Lease says that a controller manager runs";
+
 const everyComponent = { help: stops, version: stops };
 
 const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
@@ -177,6 +187,7 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
     "enable-admission-plugins": without({
       AlwaysDeny: "which refuses every change, also those of the cluster's own parts",
     }),
+    "enable-garbage-collector": collected,
     "endpoint-reconciler-type": (value) =>
       value === "none"
         ? "lease, since pods find the API by the endpoints that it keeps"
@@ -202,6 +213,9 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
         ? undefined
         : "RangeAllocator, since Azure's cloud provider allocates no pod ranges",
     controllers: without(neededControllers),
+    "enable-garbage-collector": collected,
+    "leader-elect-resource-name": only("kube-controller-manager", leader),
+    "leader-elect-resource-namespace": only("kube-system", leader),
     "secure-port": probedPort,
     "tls-cipher-suites": anyHttp2,
   },
@@ -240,6 +254,10 @@ const needs: Readonly<Record<Component, Readonly<Record<string, Need>>>> = {
         ? undefined
         : "0.0.0.0, since API servers ask it from other machines, and its own machine at 127.0.0.1",
     "enable-controller-attach-detach": not(false, "disks are attached by the controller manager"),
+    "enable-debugging-handlers": not(
+      false,
+      "logs and exec come by them, and what etcd says of its members too, without which no further update begins",
+    ),
     "enable-server": not(false, "logs and exec come by the kubelet's server"),
     "feature-gates": (value) => {
       const gates = new Map(entriesOf(value).map(pairOf));

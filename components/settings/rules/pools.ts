@@ -1,7 +1,7 @@
 import { entry, found, Problem, findings, inItsCase, toRemove, toSet, wants } from "../problem";
 import type { Settings, Taint, WorkerPool } from "../settings";
 import { controlPlaneMark, spotMark } from "../topology";
-import { mostPods } from "./argument-values";
+import { maxPods, podsRange } from "./argument-values";
 import { localDisks, osDiskSizes, osDiskSkus } from "./sizes";
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -87,20 +87,11 @@ function taintProblems(at: string, taints: readonly Taint[]): Problem[] {
   });
 }
 
-/** The pods of this program's own DaemonSets, with room for an operator's. */
-const leastPods = 10;
-
-function maxPodsProblems(
-  at: string,
-  maxPods: number | undefined,
-  { cni, kubeadm }: Settings,
-): Problem[] {
-  if (maxPods === undefined) return [];
-  const most = cni === "none" ? Infinity : mostPods;
-  if (!Number.isInteger(maxPods) || maxPods < leastPods || maxPods > most) {
-    const range = cni === "none" ? `${leastPods} or more` : `${leastPods} to ${mostPods}`;
-    const why = "from what the cluster's own pods need to the addresses in a node's /24 of podCidr";
-    return [wants(at, maxPods, cni === "none" ? range : `${range}, ${why}`, 110)];
+function maxPodsProblems(at: string, given: number | undefined, settings: Settings): Problem[] {
+  const { kubeadm } = settings;
+  if (given === undefined) return [];
+  if (!Number.isInteger(given) || maxPods(String(given), settings) !== undefined) {
+    return [wants(at, given, podsRange(settings), 110)];
   }
   if (kubeadm.kubeletExtraArgs["max-pods"] === undefined) return [];
   return [

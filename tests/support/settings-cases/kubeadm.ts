@@ -66,10 +66,14 @@ const needed: readonly [string, string, unknown, string][] = [
   ["apiServer", "etcd-prefix", "/mine", "out of sight"],
   ["apiServer", "service-node-port-range", "6000-7000", "a range without 6443"],
   ["apiServer", "service-node-port-range", "20+50", "a range without 22"],
+  ["apiServer", "enable-garbage-collector", false, "true, since what a removed Deployment"],
   ["apiServer", "endpoint-reconciler-type", "none", "lease"],
   ["apiServer", "version", "true", "ends at once"],
   ["controllerManager", "controllers", "*,-nodeipam", "it without -nodeipam"],
   ["controllerManager", "cidr-allocator-type", "CloudAllocator", "allocates no pod ranges"],
+  ["controllerManager", "enable-garbage-collector", false, "true, since what a removed Deployment"],
+  ["controllerManager", "leader-elect-resource-name", "mine", "expected kube-controller-manager"],
+  ["controllerManager", "leader-elect-resource-namespace", "mine", "expected kube-system"],
   ["controllerManager", "secure-port", "0", "probe the default port"],
   ["controllerManager", "tls-cipher-suites", "TLS_AES_128_GCM_SHA256", "no server of HTTP/2"],
   [
@@ -97,6 +101,7 @@ const needed: readonly [string, string, unknown, string][] = [
   ["kubelet", "address", "127.0.0.1", "expected 0.0.0.0"],
   ["kubelet", "port", 10251, "expected 10250"],
   ["kubelet", "enable-controller-attach-detach", false, "true, since disks are attached"],
+  ["kubelet", "enable-debugging-handlers", false, "true, since logs and exec"],
   ["kubelet", "enable-server", false, "true, since logs and exec"],
   ["kubelet", "register-node", false, "true, since a machine has to become a Node"],
   ["kubelet", "root-dir", "/data/kubelet", "/var/lib/kubelet"],
@@ -172,10 +177,10 @@ export const kubeadmCases: Cases = {
       kubeadm("apiServerExtraArgs", { "enable-admission-plugins": "AlwaysPullImage" }),
       "AlwaysPullImage is none, did you mean AlwaysPullImages?",
     ],
-    [
-      kubeadm("kubeletExtraArgs", { "max-pods": 500 }),
-      "0 to 253, the addresses that a node's /24 of podCidr has for pods",
-    ],
+    ...[500, 0, 9].map((pods): Refused => [
+      kubeadm("kubeletExtraArgs", { "max-pods": pods }),
+      "10 to 253, from what the cluster's own pods need to the addresses in a node's /24 of podCidr",
+    ]),
     [kubeadm("kubeletExtraArgs", { "node-labels": "a=b, c=d" }), "no spaces"],
     [
       { kubernetesVersion: "1.36.3", ...kubeadm("controllerManagerExtraArgs", newer) },
@@ -239,7 +244,7 @@ export const kubeadmCases: Cases = {
       ["kubeletconfiguration+json.yaml", "- { op: add, path: /maxPods, value: 254 }"],
     ].map(([file = "", text]): Refused => [
       kubeadm("patches", { [file]: text }),
-      "sets maxPods to 254, expected 0 to 253",
+      "sets maxPods to 254, expected 10 to 253",
     ]),
     [kubeadm("patches", { "etcd+json.yaml": "op: add" }), "a list of JSON patch operations"],
     // YAML takes the wildcard for an alias.
@@ -288,9 +293,18 @@ export const kubeadmCases: Cases = {
       kubeadm("schedulerExtraArgs", { "tls-min-version": "VersionTLS13" }),
     ],
     [
+      "the Lease of the controller manager as it has to be",
+      kubeadm("controllerManagerExtraArgs", {
+        "enable-garbage-collector": true,
+        "leader-elect-resource-name": "kube-controller-manager",
+        "leader-elect-resource-namespace": "kube-system",
+      }),
+    ],
+    [
       "switches of the kubelet as they have to be",
       kubeadm("kubeletExtraArgs", {
         "enable-controller-attach-detach": true,
+        "enable-debugging-handlers": true,
         "enable-server": true,
         "register-node": true,
         "rotate-server-certificates": false,
@@ -316,6 +330,10 @@ export const kubeadmCases: Cases = {
     [
       "a patch to as many pods as a node has addresses for",
       kubeadm("patches", { "kubeletconfiguration.yaml": "maxPods: 253" }),
+    ],
+    [
+      "one to the kubelet's own number",
+      kubeadm("patches", { "kubeletconfiguration.yaml": "maxPods: 0" }),
     ],
     [
       "one to more, in a network of one's own",
