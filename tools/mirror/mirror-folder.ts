@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statfsSync,
   statSync,
@@ -30,12 +31,20 @@ export interface MirrorFolder {
   release(): void;
 }
 
+const systemFile = (folder: string): string => join(folder, state, "system");
+
+/** Whether a folder is a mirror for this system. */
+export function isMirrorFor(system: string, folder: string): boolean {
+  const file = systemFile(folder);
+  return existsSync(file) && readFileSync(file, "utf8") === system;
+}
+
 /**
  * Locks a folder for filling a mirror.
  *
  * @throws UserError when it has something else in it, is in use, or has no room
  */
-export function openFolder(folder: string): MirrorFolder {
+export function openFolder(folder: string, system: string): MirrorFolder {
   const found = statSync(folder, { throwIfNoEntry: false });
   if (found && !found.isDirectory()) {
     throw new UserError(`${folder} is a file: a mirror needs a folder (--folder)`);
@@ -66,6 +75,7 @@ export function openFolder(folder: string): MirrorFolder {
     clear();
     if (!existsSync(join(folder, "images", "index.json"))) checkRoom(folder);
     mkdirSync(drafts);
+    writeWhole(systemFile(folder), system);
   } catch (error) {
     release();
     throw error;

@@ -16,8 +16,9 @@ import {
   type Missing,
   type Report,
   Sources,
+  ubuntu,
 } from "./sources";
-import { fetchManifests, type Manifests, openFolder } from "./mirror-folder";
+import { fetchManifests, isMirrorFor, type Manifests, openFolder } from "./mirror-folder";
 import { ImageLayout } from "./images/image-layout";
 import { provideImages, registryAddress } from "./images/provide-images";
 import { hasKubernetesPackages, providePackages } from "./packages/provide-packages";
@@ -68,13 +69,19 @@ export async function prepareMirror(options: MirrorOptions): Promise<Mirror> {
   const { cache = cacheFolder(), progress, signal, system, cloudProvider = true } = options;
   const kubernetes = [...new Set(options.kubernetes ?? [versions.kubernetes])];
   const sources = new Sources(signal);
-  const distribution = await chooseDistribution(system, sources, (text) => progress.line(text));
   // A folder for each choice, since a mirror removes what does not belong to it.
   const others = kubernetes.filter((version) => version !== versions.kubernetes);
   const less = cloudProvider ? [] : ["without-cloud-provider"];
-  const name = [distribution.name, ...others, ...less].join("-");
-  const folder = resolve(options.folder ?? join(cache, "mirror", name));
-  const opened = openFolder(folder);
+  const folderFor = ({ name }: Distribution) =>
+    resolve(options.folder ?? join(cache, "mirror", [name, ...others, ...less].join("-")));
+  const distribution = await chooseDistribution(
+    system,
+    sources,
+    (text) => progress.line(text),
+    isMirrorFor(ubuntu.name, folderFor(ubuntu)),
+  );
+  const folder = folderFor(distribution);
+  const opened = openFolder(folder, distribution.name);
   try {
     const { state, drafts } = opened;
     const at = { cache, folder, state, drafts };

@@ -78,7 +78,7 @@ export const debian: Distribution = {
 };
 
 /** What the program's machines run on Azure. */
-const ubuntu: Distribution = {
+export const ubuntu: Distribution = {
   name: "ubuntu-24.04",
   archive: "http://archive.ubuntu.com/ubuntu/dists/noble/InRelease",
   suites: [
@@ -96,14 +96,18 @@ export const distributions: readonly Distribution[] = [ubuntu, debian];
 /**
  * The distribution that is asked for; without one, Ubuntu if it can be mirrored here, else Debian.
  * `log` gets the reason for Debian.
+ *
+ * @param isUbuntus whether there is a mirror for Ubuntu, which stays one while its archive does not answer
  */
 export async function chooseDistribution(
   asked: string | undefined,
   sources: Sources,
   log: (text: string) => void,
+  isUbuntus: boolean,
 ): Promise<Distribution> {
   const found = distributions.find(({ name }) => name === asked);
   if (found) return found;
+  if (isUbuntus) return ubuntu;
   const hasKeys = existsSync(ubuntu.keyring);
   if (hasKeys && (await sources.answers(ubuntu.archive))) return ubuntu;
   log(

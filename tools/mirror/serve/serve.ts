@@ -8,6 +8,7 @@ import { messageOf, UserError } from "../../shared/user-error";
 import { ImageLayout, nameOf, partsOf } from "../images/image-layout";
 
 export interface MirrorServer {
+  /** With ADDRESS in it where it is served at all addresses of this machine. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -32,8 +33,10 @@ export async function serveMirror(
     server.listen(port, address, listening);
   });
   const { port: taken } = server.address() as AddressInfo;
+  // Each machine would ask itself at an address that stands for all of its own.
+  const host = ["0.0.0.0", "::"].includes(address) ? "ADDRESS" : address;
   return {
-    url: `http://${address.includes(":") ? `[${address}]` : address}:${taken}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${taken}`,
     close: () =>
       new Promise((closed) => {
         server.close(() => closed());

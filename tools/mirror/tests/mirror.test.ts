@@ -6,7 +6,7 @@ import { testFolder } from "../../../tests/support/test-folder";
 import { nextPatch, previousMinor } from "../../programs/releases";
 import { chooseDistribution } from "../sources";
 import { neededPrograms } from "../mirror";
-import { openFolder } from "../mirror-folder";
+import { isMirrorFor, openFolder } from "../mirror-folder";
 import { answering, smallImage } from "./support/fixture";
 
 const nowhere = answering(/^nowhere$/);
@@ -17,17 +17,19 @@ describe("its folder", () => {
   it("never takes a folder that has something else in it", () => {
     writeFileSync(join(folder, "thesis.txt"), "mine");
 
-    expect(() => openFolder(folder)).toThrow("has files in it and is no mirror");
-    expect(() => openFolder(join(folder, "thesis.txt"))).toThrow("is a file");
+    expect(() => openFolder(folder, "debian-13")).toThrow("has files in it and is no mirror");
+    expect(() => openFolder(join(folder, "thesis.txt"), "debian-13")).toThrow("is a file");
   });
 
   it("is filled by one process at a time", () => {
     const mirror = join(folder, "mirror");
-    const opened = openFolder(mirror);
+    const opened = openFolder(mirror, "debian-13");
 
-    expect(() => openFolder(mirror)).toThrow(`process ${process.pid} is filling ${mirror}`);
+    expect(() => openFolder(mirror, "debian-13")).toThrow(
+      `process ${process.pid} is filling ${mirror}`,
+    );
     opened.release();
-    openFolder(mirror).release();
+    openFolder(mirror, "debian-13").release();
   });
 
   it("leaves nothing unfinished, nor keeps what an earlier run left so", () => {
@@ -35,7 +37,7 @@ describe("its folder", () => {
     mkdirSync(join(mirror, ".drafts", "layer-0"), { recursive: true });
     mkdirSync(join(mirror, ".made"));
 
-    const opened = openFolder(mirror);
+    const opened = openFolder(mirror, "debian-13");
     expect(existsSync(join(opened.drafts, "layer-0"))).toBe(false);
     opened.release();
     expect(existsSync(opened.drafts)).toBe(false);
@@ -43,7 +45,7 @@ describe("its folder", () => {
 
   it("can be read by a web server of another user once it is filled, but for what is no part of it", async () => {
     const mirror = join(folder, "served");
-    const opened = openFolder(mirror);
+    const opened = openFolder(mirror, "debian-13");
     await smallImage(mirror, "registry.example/some/program:v1", "one");
     mkdirSync(join(mirror, "apt"), { mode: 0o700 });
     writeFileSync(join(mirror, "apt", "Release"), "", { mode: 0o600 });
@@ -56,7 +58,7 @@ describe("its folder", () => {
       (name) => (statSync(join(mirror, name)).mode & 0o044) !== 0o044,
     );
     expect(parts).toContain("images/index.json");
-    expect(unreadable).toEqual([".made/own"]);
+    expect(unreadable.sort()).toEqual([".made/own", ".made/system"]);
     expect(statSync(join(mirror, "apt")).mode & 0o777).toBe(0o755);
   });
 });
@@ -64,14 +66,33 @@ describe("its folder", () => {
 it("mirrors what it is asked for", async () => {
   const said = jest.fn();
 
-  expect((await chooseDistribution("ubuntu-24.04", nowhere, said)).name).toBe("ubuntu-24.04");
+  expect((await chooseDistribution("ubuntu-24.04", nowhere, said, false)).name).toBe(
+    "ubuntu-24.04",
+  );
+  expect((await chooseDistribution("debian-13", nowhere, said, true)).name).toBe("debian-13");
   expect(said).not.toHaveBeenCalled();
+});
+
+it("leaves a mirror for Ubuntu one while the archive does not answer: Debian's packages would take its place", async () => {
+  const said = jest.fn();
+  const mirror = join(testFolder(), "mirror");
+  const isUbuntus = () => isMirrorFor("ubuntu-24.04", mirror);
+
+  expect(isUbuntus()).toBe(false);
+  openFolder(mirror, "ubuntu-24.04").release();
+  expect((await chooseDistribution(undefined, nowhere, said, isUbuntus())).name).toBe(
+    "ubuntu-24.04",
+  );
+  expect(said).not.toHaveBeenCalled();
+
+  openFolder(mirror, "debian-13").release();
+  expect(isUbuntus()).toBe(false);
 });
 
 it("says so when it cannot mirror what machines on Azure run", async () => {
   const said = jest.fn();
 
-  const chosen = await chooseDistribution(undefined, nowhere, said);
+  const chosen = await chooseDistribution(undefined, nowhere, said, false);
 
   expect(chosen.name).toBe("debian-13");
   expect(said).toHaveBeenCalledWith(expect.stringContaining("machines on Azure run Ubuntu 24.04"));

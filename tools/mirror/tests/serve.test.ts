@@ -87,6 +87,13 @@ it.each([
   expect((await get(path)).status).toBeGreaterThanOrEqual(400);
 });
 
+it("names no address where it is served at all of them", async () => {
+  const everywhere = await serveMirror(mirror, { address: "0.0.0.0", port: 0 });
+  await everywhere.close();
+
+  expect(everywhere.url).toMatch(/^http:\/\/ADDRESS:\d+$/);
+});
+
 it("takes nothing in", async () => {
   expect((await get("/v2/some/program/blobs/uploads/", { method: "POST" })).status).toBe(405);
 });
