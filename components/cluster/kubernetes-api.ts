@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { checkServerIdentity, PeerCertificate } from "node:tls";
+import { gunzipSync } from "node:zlib";
 
 import { EnvHttpProxyAgent, request } from "undici";
 
@@ -214,9 +215,11 @@ export class KubernetesApi {
     );
     if (headers["date"] !== undefined) this.now = Date.parse(headers["date"] as string);
     if (statusCode >= 200 && statusCode < 300) return text;
+    // Where /readyz fails, it lists all that is ready as well.
+    const failed = text.match(/^\[-\].*$/gm)?.join(", ");
     throw new ApiError(
       `the API at ${this.server} answered ${statusCode} to ${method} ${path.split("?")[0]}, ` +
-        `expected 200: ${text.slice(0, 300).trim()}${statusCode === 401 ? this.unknownUser() : ""}`,
+        `expected 200: ${failed ?? text.slice(0, 300).trim()}${statusCode === 401 ? this.unknownUser() : ""}`,
       statusCode,
       text,
     );
@@ -238,13 +241,17 @@ export class KubernetesApi {
     } = await request(`${this.server}${path}`, {
       dispatcher: this.dispatcher,
       method,
-      ...(body !== undefined && {
-        headers: { "content-type": type! },
-        body: JSON.stringify(body),
-      }),
+      headers: {
+        // The metrics of an API server and of hundreds of kubelets are tens of megabytes without it.
+        "accept-encoding": "gzip",
+        ...(body !== undefined && { "content-type": type! }),
+      },
+      body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(secondsPerRequest * 1000),
     });
-    return { statusCode, headers, text: await answer.text() };
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    const isCompressed = headers["content-encoding"] === "gzip";
+    return { statusCode, headers, text: (isCompressed ? gunzipSync(bytes) : bytes).toString() };
   }
 }
 

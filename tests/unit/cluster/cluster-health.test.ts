@@ -259,6 +259,17 @@ it.each<[string, typeof answer, string]>([
     "answered 500 to GET /readyz, expected 200: [-]etcd failed",
   ],
   [
+    "names what is not ready behind all that is",
+    (path) =>
+      path === "/readyz"
+        ? [
+            500,
+            `${"[+]poststarthook/x ok\n".repeat(40)}[-]etcd failed: reason withheld\n[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed`,
+          ]
+        : undefined,
+    "expected 200: [-]etcd failed: reason withheld, [-]shutdown failed: reason withheld",
+  ],
+  [
     "lets nobody in",
     (path) => (path === "/api/v1/nodes" ? [403, "forbidden"] : undefined),
     "answered 403 to GET /api/v1/nodes",

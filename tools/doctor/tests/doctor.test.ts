@@ -1,8 +1,11 @@
 import timers from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 
 import { checkCluster } from "../doctor";
 import { asJson, checkLines, verdict, zoneLines } from "../report";
 import { healthyCluster, now, serveCluster, threeByThree } from "./support/cluster-state";
+import { withApi } from "../../../components/cluster/kubernetes-api";
+import { serveKubernetesApi } from "../../../tests/support/kubernetes-api";
 
 const pause = jest.spyOn(timers, "setTimeout").mockImplementation(async () => undefined as never);
 
@@ -32,6 +35,16 @@ it("asks a living API for everything, and goes by the API server's clock", async
   expect(checks.find(({ name }) => name === "etcd snapshots")!.saw).toBe(
     "the newest is 20 min old: 20261124T215500Z-42.db of cp-2, 3.0 MiB, in https://backups.blob.core.windows.net/etcd",
   );
+});
+
+it("has the API compress what it answers, as a slow connection would not get it within the time", async () => {
+  const kubeconfig = await serveKubernetesApi(({ headers }, response) => {
+    const isAsked = headers["accept-encoding"] === "gzip";
+    response.writeHead(200, isAsked ? { "content-encoding": "gzip" } : {});
+    response.end(isAsked ? gzipSync("compressed ✓") : "as it is");
+  });
+
+  expect(await withApi(kubeconfig, (api) => api.get("/metrics"))).toBe("compressed ✓");
 });
 
 it("sees a kubelet whose certificate the API server does not take", async () => {
