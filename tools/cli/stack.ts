@@ -39,10 +39,13 @@ export function stackOf({ stack: named, state }: StackWords, signal: AbortSignal
   return folder === undefined ? ownStack(name, signal) : rehearsed(resolve(folder), name, signal);
 }
 
+const withoutPulumi =
+  " (the stacks of npm start need none: leave --stack out, or name the folder by --state)";
+
 /** A stack of the user's own, by the pulumi and the backend of this shell. */
 const ownStack = (name: string, signal: AbortSignal): Stack => ({
   name,
-  pulumi: ownPulumi(checkout, signal),
+  pulumi: ownPulumi(checkout, signal, process.env, withoutPulumi),
   otherwise: `a rehearsal's stack: add --state ${defaultState}`,
 });
 

@@ -8,17 +8,19 @@ import type { Ended } from "../pulumi/pulumi";
  * credentials.
  *
  * @param environment where it finds them
+ * @param otherwise how a command does without it, for the message where there is none
  */
 export function ownPulumi(
   program: string,
   signal: AbortSignal,
   environment: NodeJS.ProcessEnv = process.env,
+  otherwise = "",
 ): (args: readonly string[]) => Promise<Ended> {
   const command = onPath("pulumi", environment["PATH"]);
   if (command === undefined) {
     throw new UserError(
       "pulumi is not on the PATH, and nothing else reads or changes a stack's state: " +
-        "https://www.pulumi.com/docs/install/ (the stacks of npm start need none: leave --stack out, or name the folder by --state)",
+        `https://www.pulumi.com/docs/install/${otherwise}`,
     );
   }
   // The preview is wanted as one document.

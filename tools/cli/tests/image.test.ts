@@ -43,6 +43,17 @@ it("finds the settings of a stack that is named with its organization, and other
   });
 });
 
+it.each([
+  ["doctor", true],
+  ["image", false],
+  ["recover", false],
+])("names the way without pulumi where the command has one: %s", (command, hasOne) => {
+  const { stderr } = run([command, "--stack", "prod"]);
+
+  expect(stderr).toContain("https://www.pulumi.com/docs/install/");
+  expect(stderr.includes("leave --stack out")).toBe(hasOne);
+});
+
 it("takes up what an update of the image's stack has lost before it goes on", () => {
   const resource = { urn: "urn:pulumi:prod-image::zoned::pulumi:pulumi:Stack::zoned-prod-image" };
   const state = { version: 3, deployment: { resources: [resource] } };
