@@ -74,7 +74,25 @@ export function withCreated(deployment: Deployment, created: readonly Created[])
     if (now === undefined) return [old];
     return old.pendingReplacement || isSameId(old.id, now.id) ? [] : [{ ...old, delete: true }];
   });
-  return { ...deployment, resources: inOrder([...kept, ...created]) };
+  const there = new Set([...kept, ...created].map(({ urn }) => urn));
+  const attached = created.map((one) => withReferencesTo(there, one));
+  return { ...deployment, resources: inOrder([...kept, ...attached]) };
+}
+
+/** With these of its references alone: the engine takes no state that lacks what a resource refers to. */
+function withReferencesTo(there: ReadonlySet<string>, one: Created): Created {
+  const isThere = (urn?: string): boolean => urn !== undefined && there.has(urn);
+  const { parent, deletedWith, dependencies, propertyDependencies } = one;
+  const ofProperties = Object.entries(propertyDependencies ?? {}).map(
+    ([key, urns]) => [key, urns?.filter(isThere) ?? null] as const,
+  );
+  return {
+    ...one,
+    parent: isThere(parent) ? parent : undefined,
+    deletedWith: isThere(deletedWith) ? deletedWith : undefined,
+    dependencies: dependencies?.filter(isThere),
+    propertyDependencies: propertyDependencies && Object.fromEntries(ofProperties),
+  };
 }
 
 /** The same resources, each after what it refers to, and otherwise as they were. */
@@ -245,30 +263,42 @@ export interface Preview {
 /** How a preview shows a value that it must not show. */
 const masked = "[secret]";
 
-/** What a preview would create in Azure. */
+/** What a preview would create, in Azure and elsewhere. */
 export const plannedIn = ({ steps = [] }: Preview): Recorded[] =>
   steps.flatMap(({ op, newState }) =>
-    newState !== undefined && isInAzure(newState) && /^create/.test(op) ? [newState] : [],
+    newState !== undefined && /^create/.test(op) ? [newState] : [],
   );
 
 /**
  * What a preview would create and what Azure may have already: a PUT was accepted, and the answer
- * got lost.
+ * got lost, or the state is older than that.
  *
- * All that such a resource refers to is in the state, since it was not ordered before; so all that
- * its id is made of is known.
+ * It was ordered after all that it refers to: what is of Azure is in the state, or was begun; so all that its id is
+ * made of is known. What is not of Azure may be there without being in a state that is older.
  */
 export function maybeCreated(
   planned: readonly Recorded[],
+  begun: readonly Recorded[],
   deployment: Deployment,
   subscriptionId: string,
 ): Created[] {
-  return planned.flatMap((one) => {
+  const elsewhere = new Map(planned.filter((one) => !isInAzure(one)).map((one) => [one.urn, one]));
+  const answers = new Map(begun.map(({ urn }) => [urn, true]));
+  const stands = (urn: string): boolean => {
+    const other = elsewhere.get(urn);
+    const answer =
+      answers.get(urn) ??
+      (currentOf(deployment, urn) !== undefined ||
+        (other !== undefined && referencesOf(other).every(stands)));
+    answers.set(urn, answer);
+    return answer;
+  };
+  return planned.filter(isInAzure).flatMap((one) => {
     const id = idOfCreated(one, subscriptionId);
     const current = currentOf(deployment, one.urn);
     const isThere = current && !current.pendingReplacement && isSameId(current.id, id ?? "");
-    const stands = referencesOf(one).every((urn) => currentOf(deployment, urn) !== undefined);
-    if (id === undefined || isThere || !stands || one.provider?.endsWith(`::${unknown}`)) return [];
+    const isKnown = referencesOf(one).every(stands) && !one.provider?.endsWith(`::${unknown}`);
+    if (id === undefined || isThere || !isKnown) return [];
     return [{ ...one, id, inputs: known(one.inputs ?? {}) as Created["inputs"] }];
   });
 }

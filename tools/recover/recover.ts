@@ -107,13 +107,17 @@ export const recover = (options: RecoverOptions): Promise<Recovery> => new Recov
  * anywhere and run again.
  */
 class Recover {
+  /** What was looked for, or is to be: one preview after another plans what is not there. */
+  private readonly asked = new Set<string>();
+
   constructor(private readonly options: RecoverOptions) {}
 
   async run(): Promise<Recovery> {
     const before = await this.export();
     const { resources = [], pending_operations: pending = [] } = before.deployment;
-    const { lost, refusal } = await this.unrecorded(before.deployment);
     const begun = pending.filter(({ type }) => type === "creating").map(({ resource }) => resource);
+    for (const { urn } of begun) this.asked.add(urn);
+    const { lost, refusal } = await this.unrecorded(before.deployment, begun);
     const candidates = firstOfEach([
       ...(await this.located(begun.filter(isInAzure), before.deployment)),
       ...lost,
@@ -154,7 +158,7 @@ class Recover {
 
     const found = (urn: string): Recorded | undefined => currentOf(after.deployment, urn);
     const known = new Set([...resources, ...begun].map(({ urn }) => urn));
-    return {
+    const recovery = {
       looked: names(looked),
       adopted: names(candidates.map(({ urn }) => urn).filter((urn) => found(urn) !== undefined)),
       forgotten: names(targets.filter((urn) => known.has(urn) && found(urn) === undefined)),
@@ -163,10 +167,16 @@ class Recover {
       refusal,
       copy,
     };
+    // What was ordered after these, and its names, a preview shows only now.
+    const isOlder = lost.some(({ urn }) => found(urn) !== undefined);
+    return isOlder ? joined(recovery, await this.run()) : recovery;
   }
 
   /** What the program would create and Azure may have. */
-  private async unrecorded(deployment: Deployment): Promise<{ lost: Created[]; refusal?: string }> {
+  private async unrecorded(
+    deployment: Deployment,
+    begun: readonly Recorded[],
+  ): Promise<{ lost: Created[]; refusal?: string }> {
     const { onlyAfterFailure, progress } = this.options;
     if (deployment.resources === undefined) return { lost: [] };
     if (onlyAfterFailure && !(await this.lastUpFailed())) return { lost: [] };
@@ -181,9 +191,13 @@ class Recover {
     }
     const refusal = code === 0 ? undefined : refusalOf(preview) || stderr.trim();
     const planned = plannedIn(preview);
-    if (planned.length === 0) return { lost: [], refusal };
+    if (!planned.some(isInAzure)) return { lost: [], refusal };
     const subscription = await this.subscription([...deployment.resources, ...planned]);
-    return { lost: maybeCreated(planned, deployment, subscription), refusal };
+    const lost = maybeCreated(planned, begun, deployment, subscription).filter(
+      ({ urn }) => !this.asked.has(urn),
+    );
+    for (const { urn } of lost) this.asked.add(urn);
+    return { lost, refusal };
   }
 
   private async lastUpFailed(): Promise<boolean> {
@@ -378,6 +392,22 @@ const isUnread = (one: Recorded | undefined): one is Created =>
   one.id !== undefined &&
   !one.delete &&
   Object.keys(one.outputs ?? {}).length === 0;
+
+/** One recovery after another. */
+function joined(first: Recovery, second: Recovery): Recovery {
+  const both = (name: "looked" | "adopted" | "forgotten" | "failed" | "left") => [
+    ...new Set([...first[name], ...second[name]]),
+  ];
+  return {
+    looked: both("looked"),
+    adopted: both("adopted"),
+    forgotten: both("forgotten"),
+    failed: both("failed"),
+    left: both("left"),
+    refusal: second.refusal,
+    copy: first.copy,
+  };
+}
 
 /** The stack that has made a resource, by its tags. */
 const stackIn = (properties: Inputs = {}): string | undefined => stackOf(properties["tags"]);

@@ -301,8 +301,8 @@ it("finds what the program would create, the state has not and Azure has", async
 
   expect(await recovered(pulumi, { onlyAfterFailure: true })).toMatchObject({
     adopted: ["m-vm"],
-    // A provider that is still to be made has made nothing.
-    looked: ["m-vm", "ip"],
+    // A provider that is still to be made has made nothing. The step is looked for once its machine is found.
+    looked: ["m-vm", "ip", "step"],
     // Never known, so there is nothing to forget.
     forgotten: [],
   });
@@ -311,6 +311,70 @@ it("finds what the program would create, the state has not and Azure has", async
     provider,
     { ...vm, id: vmId, outputs: shownVm, inputs: sentVm },
   ]);
+});
+
+describe("a state that is older than Azure, as after a power loss,", () => {
+  const knownVm = { ...vm, id: vmId, outputs: shownVm };
+  const stepOf = (name: string, after: Recorded) =>
+    resource(
+      "azure-native:compute:VirtualMachineExtension",
+      name,
+      { ...groupName, vmName: "m", vmExtensionName: name },
+      { dependencies: [knownVm.urn, after.urn], propertyDependencies: { vmName: [after.urn] } },
+    );
+  const first = stepOf("first", knownVm);
+  const addOn = resource("kubernetes:core/v1:Namespace", "add-on", {}, { parent: first.urn });
+  const second = stepOf("second", addOn);
+  const shown = { provisioningState: "Succeeded" };
+
+  it.each([
+    ["was pending", [creating(first)]],
+    ["is not known of", []],
+  ])("takes up what came after what %s, and what is no resource of Azure's", async (_, pending) => {
+    const pulumi = new Pulumi([group, knownVm], pending, {
+      [`${vmId}/extensions/first`]: shown,
+      [`${vmId}/extensions/second`]: shown,
+    });
+    const steps = [first, addOn, second].map((newState) => ({ op: "create", newState }));
+    pulumi.plan = { code: 0, steps };
+
+    expect(await recovered(pulumi)).toMatchObject({ adopted: ["first", "second"], forgotten: [] });
+    // The engine takes no reference to what the state does not have.
+    expect(pulumi.resources.at(-1)).toMatchObject({
+      urn: second.urn,
+      dependencies: [knownVm.urn],
+      propertyDependencies: { vmName: [] },
+    });
+  });
+
+  it("takes up what is in what it has taken up, whose name no preview knew before", async () => {
+    const network = resource("azure-native:network:VirtualNetwork", "vnet", {
+      ...groupName,
+      virtualNetworkName: "vnet",
+    });
+    const networkId = `${groupId}/providers/Microsoft.Network/virtualNetworks/vnet`;
+    const subnetIn = (virtualNetworkName: string) =>
+      resource("azure-native:network:Subnet", "subnet", {
+        ...{ ...groupName, virtualNetworkName, subnetName: "subnet" },
+      });
+    const pulumi = new Pulumi([group], [], {
+      [networkId]: shown,
+      [`${networkId}/subnets/subnet`]: shown,
+    });
+    Object.defineProperty(pulumi, "plan", {
+      get: () => {
+        const isThere = pulumi.resources.some(({ urn }) => urn === network.urn);
+        const planned = [network, subnetIn(isThere ? "vnet" : unknown)];
+        return { code: 0, steps: planned.map((newState) => ({ op: "create", newState })) };
+      },
+    });
+    const before = pulumi.state;
+
+    const { adopted, copy } = await recovered(pulumi);
+
+    expect(adopted).toEqual(["vnet", "subnet"]);
+    expect(JSON.parse(readFileSync(copy!, "utf8"))).toEqual(before);
+  });
 });
 
 it("forgets what was deleted to be replaced, and knows it again where its replacement was made", async () => {
