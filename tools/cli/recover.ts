@@ -49,7 +49,8 @@ async function run(
   const { looked, adopted, forgotten, failed, left, refusal } = recovery;
   if (dryRun) progress.line("nothing was changed, since --dry-run was given");
   else if ([...adopted, ...forgotten, ...failed, ...left].length > 0) {
-    progress.line(`go on with: pulumi up --stack ${stack}`);
+    const settings = configFile === undefined ? "" : ` --config-file ${configFile}`;
+    progress.line(`go on with: pulumi up --stack ${stack}${settings}`);
   } else if (refusal === undefined) {
     progress.line("nothing to recover: the state knows all that Azure has of it");
   }

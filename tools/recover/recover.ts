@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { stackOf } from "../../components/azure/stack-tag";
-import { writeWhole } from "../shared/files";
+import { makeFolder, reasonOf, writeWhole } from "../shared/files";
 import { pause } from "../shared/concurrency";
 import type { Progress } from "../shared/progress";
-import { UserError } from "../shared/user-error";
+import { messageOf, UserError } from "../shared/user-error";
 import type { Ended } from "../pulumi/pulumi";
 import {
   type Created,
@@ -145,7 +145,15 @@ class Recover {
     const copy = this.keep(before);
     await this.begin(before, candidates);
     const targets = withWhatGoesToo(before.deployment, looked);
-    const after = await this.settled(targets);
+    const after = await this.settled(targets).catch((error: unknown) => {
+      const unsure = names(candidates.map(({ urn }) => urn)).join(", ");
+      if (unsure !== "") {
+        this.log(
+          `the state has ${unsure} for now, whether Azure has it or not: run this again, before any pulumi up`,
+        );
+      }
+      throw error;
+    });
     const unanswered = targets.filter((urn) => isUnread(currentOf(after.deployment, urn)));
     if (unanswered.length > 0) {
       throw new UserError(
@@ -272,8 +280,34 @@ class Recover {
     const step = this.options.progress?.step("asking Azure by pulumi refresh");
     const targets = urns.flatMap((urn) => ["--target", urn]);
     const flags = ["--yes", "--skip-preview", "--skip-pending-creates", "--run-program=false"];
-    await this.must("refresh", ...flags, ...this.configured(), ...targets);
-    step?.done();
+    try {
+      await this.must("refresh", ...flags, ...this.configured(), ...targets);
+      step?.done();
+    } catch (error) {
+      step?.done(false);
+      const gone = await this.forgetAssignments(messageOf(error));
+      if (gone.length === 0) throw error;
+      await this.refresh(urns.filter((urn) => !gone.includes(urn)));
+    }
+  }
+
+  /**
+   * Takes out of the state what a refresh was refused for: some releases of the plugin take it for an error that a role
+   * assignment is not there (pulumi-azure-native#4802). Returns their URNs.
+   */
+  private async forgetAssignments(refusal: string): Promise<string[]> {
+    const names = [...refusal.matchAll(/RoleAssignmentNotFound.*?'([\w-]+)'/g)].map(
+      ([, one]) => one!,
+    );
+    if (names.length === 0) return [];
+    const state = await this.export();
+    const { resources = [] } = state.deployment;
+    const gone = resources.filter((one) => isUnread(one) && names.includes(nameIn(one.id)));
+    const kept = resources.filter((one) => !gone.includes(one));
+    if (gone.length > 0) {
+      await this.import({ ...state, deployment: { ...state.deployment, resources: kept } });
+    }
+    return gone.map(({ urn }) => urn);
   }
 
   /**
@@ -329,7 +363,7 @@ class Recover {
   }
 
   private async import(state: Exported): Promise<void> {
-    const file = join(this.folder(), `import-${randomUUID()}.json`);
+    const file = join(this.options.copies, `import-${randomUUID()}.json`);
     try {
       writeWhole(file, JSON.stringify(state));
       await this.must("stack", "import", ...this.named(), "--file", file);
@@ -340,15 +374,19 @@ class Recover {
 
   private keep(state: Exported): string {
     const time = new Date().toISOString().replace(/[:.]/g, "-");
-    const file = join(this.folder(), `${this.options.stack.replaceAll("/", "-")}-${time}.json`);
-    writeWhole(file, JSON.stringify(state, undefined, 2));
+    const { copies, stack } = this.options;
+    const file = join(copies, `${stack.replaceAll("/", "-")}-${time}.json`);
+    try {
+      makeFolder(copies);
+      writeWhole(file, JSON.stringify(state, undefined, 2));
+    } catch (error) {
+      throw new UserError(
+        `a copy of the state cannot be kept in ${copies}: ${reasonOf(error)}. Nothing was changed. ` +
+          "Make it writable, or name another folder: npm run recover -- --copies FOLDER",
+      );
+    }
     this.log(`the state as it was: ${file}`);
     return file;
-  }
-
-  private folder(): string {
-    mkdirSync(this.options.copies, { recursive: true, mode: 0o700 });
-    return this.options.copies;
   }
 
   private log(line: string): void {
@@ -392,6 +430,9 @@ const isUnread = (one: Recorded | undefined): one is Created =>
   one.id !== undefined &&
   !one.delete &&
   Object.keys(one.outputs ?? {}).length === 0;
+
+/** The name at the end of an id of Azure's. */
+const nameIn = (id: string): string => id.split("/").at(-1)!;
 
 /** One recovery after another. */
 function joined(first: Recovery, second: Recovery): Recovery {

@@ -349,6 +349,7 @@ describe("a rolling replacement that is struck while Azure makes the new VM of t
 
     const said = await recoverCommand(stack, "prod");
     expect(said).toMatch(/in Azure, and now in the state: zoned-prod-cp-1-vm\n/);
+    expect(said).toContain(`pulumi up --stack prod --config-file ${stack.place.config}\n`);
     const copy = /the state as it was: (.*)/.exec(said)![1]!;
     expect(JSON.parse(readFileSync(copy, "utf8"))).toEqual(asIs);
     expect(statSync(copy).mode & 0o777).toBe(0o600);

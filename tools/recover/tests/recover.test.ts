@@ -1,5 +1,5 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
 import type { Ended } from "../../pulumi/pulumi";
@@ -18,6 +18,7 @@ import {
 import { ownSubscription } from "../own-pulumi";
 import { recover } from "../recover";
 import * as concurrency from "../../shared/concurrency";
+import { Progress } from "../../shared/progress";
 import { testFolder } from "../../../tests/support/test-folder";
 
 const subscription = "5ca1ab1e-0000-4000-8000-000000000001";
@@ -169,11 +170,30 @@ it("keeps a copy of the state as it was that nobody else can read, and no other 
   expect(statSync(copy!).mode & 0o777).toBe(0o600);
 });
 
+it("changes nothing where no copy of the state can be kept, and says how to go on", async () => {
+  const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
+  copies = join(copies, "file", "copies");
+  writeFileSync(dirname(copies), "");
+
+  await expect(recovered(pulumi)).rejects.toThrow(
+    /copies: a part of its path is a file\. Nothing was changed\. .*--copies FOLDER/,
+  );
+  expect(pulumi.calls).not.toContain("stack import");
+});
+
 it("goes on where it was cut off", async () => {
   const pulumi = new Pulumi([group], [creating(vm)], { [vmId]: shownVm });
   pulumi.interruptedRefreshes = 1;
+  const said: string[] = [];
+  const progress = new Progress({ write: (text: string) => said.push(text) });
 
-  await expect(recovered(pulumi)).rejects.toThrow(/pulumi refresh ended with 1:\n"cut off"/);
+  await expect(recovered(pulumi, { progress })).rejects.toThrow(
+    /pulumi refresh ended with 1:\n"cut off"/,
+  );
+  // The engine would take what is not there for what is.
+  expect(said.at(-1)).toMatch(
+    /^the state has m-vm for now, .*run this again, before any pulumi up/,
+  );
   expect(pulumi.state.deployment.pending_operations).toHaveLength(1);
   expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"] });
   expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
@@ -195,6 +215,36 @@ it("reads again what Azure did not say when it was put into the state", async ()
 
   expect(await recovered(pulumi)).toMatchObject({ adopted: ["m-vm"], forgotten: ["ip"] });
   expect(pulumi.resources).toEqual([group, { ...vm, id: vmId, outputs: shownVm, inputs: sentVm }]);
+});
+
+it("forgets a role assignment that is not there also where the plugin takes that for an error", async () => {
+  const scope = `/subscriptions/${subscription}`;
+  const [there, gone] = ["aaaa-1", "bbbb-2"].map((roleAssignmentName) =>
+    resource("azure-native:authorization:RoleAssignment", roleAssignmentName, {
+      ...{ scope, roleAssignmentName },
+    }),
+  ) as [Recorded, Recorded];
+  const shown = { name: "aaaa-1" };
+  const pulumi = new Pulumi([group], [there, gone].map(creating), {
+    [`${scope}/providers/Microsoft.Authorization/roleAssignments/aaaa-1`]: shown,
+  });
+  const run = async (args: readonly string[]): Promise<Ended> => {
+    if (args[0] !== "refresh" || !args.includes(gone.urn)) return pulumi.run(args);
+    const others = args.filter((word) => word !== gone.urn);
+    await pulumi.run(others);
+    const message = "The role assignment 'bbbb-2' is not found.";
+    return {
+      ...{ code: 255, stdout: "" },
+      stderr: `error: Status=404 Code="RoleAssignmentNotFound" Message="${message}"`,
+    };
+  };
+
+  expect(await recovered(pulumi, { pulumi: run })).toMatchObject({
+    adopted: ["aaaa-1"],
+    forgotten: ["bbbb-2"],
+  });
+  expect(pulumi.resources.map(({ urn }) => urn)).toEqual([group.urn, there.urn]);
+  expect(pulumi.state.deployment.pending_operations).toEqual([]);
 });
 
 it("imports its own state where another recovery works in the same folder", async () => {
