@@ -295,6 +295,9 @@ function recordsOf(
       const before = current?.machines[name];
       // A machine that was deleted is created anew, whether or not Pulumi's state knows that it is gone.
       const isThere = machine !== undefined && !hasLeft(machine) && !misbegun.includes(one.plan);
+      // What an update that was killed has had a step do is not in Pulumi's state, which shows no change where that is taken back.
+      const does = machine?.bootstrap?.configuration ?? one.configuration;
+      const isRecorded = [one.configuration, before?.configuration].includes(does);
       const record: MachineRecord = {
         generation: one.generation,
         replacementInputs: one.replacementInputs,
@@ -303,7 +306,7 @@ function recordsOf(
         configuration: one.configuration,
         // The step also lets pods on a machine again.
         bootstrapRequestedAt:
-          retained.includes(one.plan) && !machine?.isDrained
+          retained.includes(one.plan) && !machine?.isDrained && isRecorded
             ? bootstrapRequestTime(machine?.bootstrap, before?.bootstrapRequestedAt, now)
             : now,
       };

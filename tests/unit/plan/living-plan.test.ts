@@ -376,6 +376,21 @@ it("has the step run of a machine that an update has drained and did not come to
   expect([...retained]).toEqual(names);
 });
 
+it.each([
+  [
+    "has the step run again of a machine that a killed update has configured otherwise",
+    "other",
+    [first],
+  ],
+  ["orders no other run of a step that did what the last update left", order.configuration, []],
+])("%s", async (_, configuration, again) => {
+  const scene = { ...living, isRemembered: true, stepTags: { configuration } };
+  const { machineRecords } = await plan(scene);
+
+  const ordered = names.filter((name) => machineRecords.get(name)!.bootstrapRequestedAt !== "then");
+  expect(ordered).toEqual(again);
+});
+
 const wanted = machinesOf(validSettings).at(-1)!;
 
 it.each<[string, Scene]>([
