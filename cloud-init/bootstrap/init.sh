@@ -91,6 +91,7 @@ initialize() {
     ! has_task cas || {
       trust_authorities "$root"/etc/kubernetes/*.conf
       publish_authorities
+      publish_client_authorities
     }
     forget_old_control_planes
     # The pod network is in the snapshot.

@@ -20,6 +20,16 @@ publish_authorities() {
     <<<"$info" | "${kubectl[@]}" replace --filename -
 }
 
+# Where aggregated APIs read whom they verify clients and API servers by. API servers add their CAs there and take none
+# away (combineCertLists in pkg/controlplane/controller/clusterauthenticationtrust), so that each control plane does.
+publish_client_authorities() {
+  local data
+  data=$(jq --null-input '{data: {"client-ca-file": $clients, "requestheader-client-ca-file": $proxies}}' \
+    --rawfile clients "$pki/ca.crt" --rawfile proxies "$pki/front-proxy-ca.crt")
+  kubectl --kubeconfig "$admin" --request-timeout 30s --namespace kube-system \
+    patch configmap extension-apiserver-authentication --patch "$data"
+}
+
 # Before any certificate is another one: what runs here already trusts the CA that signs from now on.
 take_authorities() {
   if [[ $role == control-plane ]]; then

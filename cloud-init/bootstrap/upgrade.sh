@@ -82,6 +82,7 @@ upgrade_member() {
   fi
   has_task cas || return 0
   trust_authorities "$root"/etc/kubernetes/*.conf
+  [[ $role == worker ]] || publish_client_authorities
   renew_kubelet_certificate
 }
 

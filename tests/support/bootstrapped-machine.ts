@@ -26,6 +26,7 @@ export const controlPlane: Payload = {
     { path: "/etc/kubernetes/pki/ca.crt", mode: "0644", content: "the CA" },
     { path: "/etc/kubernetes/pki/ca.key", mode: "0600", content: caKey },
     { path: "/etc/kubernetes/pki/etcd/ca.crt", mode: "0644", content: "etcd's CA" },
+    { path: "/etc/kubernetes/pki/front-proxy-ca.crt", mode: "0644", content: "the proxy's CA" },
     { path: "/etc/zoned/kubeadm-init.yaml", mode: "0600", content: "init" },
     { path: "/etc/zoned/kubeadm-join.yaml", mode: "0600", content: "join" },
     { path: "/etc/zoned/kubeadm-reset.yaml", mode: "0600", content: "reset" },

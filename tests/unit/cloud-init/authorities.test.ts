@@ -60,6 +60,16 @@ const deployment = (namespace: string) => ({
 const conf = "/etc/kubernetes/admin.conf";
 const kubeletPem = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
+const configMaps = "/api/v1/namespaces/kube-system/configmaps";
+
+/** The certificates of a file. */
+const certificatesIn = (file: string) =>
+  file
+    .split(/(?<=-----END CERTIFICATE-----)\s*/)
+    .filter((text) => text !== "")
+    .map((text) => new X509Certificate(text).fingerprint256)
+    .sort();
+
 /** What the first of the CAs in a file has signed. */
 const isOf = (fixture: Fixture, certificate: string) =>
   new X509Certificate(certificate).verify(new X509Certificate(fixture.pki["ca.crt"]!).publicKey);
@@ -312,6 +322,14 @@ describeUnless(asRoot)("the real API server, controller manager, etcd and kubead
       expect(info.data.kubeconfig).toBe(
         `clusters:\n- cluster:\n    certificate-authority-data: ${data}\n    server: x\n`,
       );
+      // The API server adds its own there, and takes none away.
+      await succeeds(machine, "publish_client_authorities");
+      const asked = await api().get(`${configMaps}/extension-apiserver-authentication`);
+      for (const [key, file] of [
+        ["client-ca-file", "ca.crt"],
+        ["requestheader-client-ca-file", "front-proxy-ca.crt"],
+      ] as const)
+        expect(certificatesIn(asked.data[key])).toEqual(certificatesIn(files.pki[file]!));
     }
 
     expect(seen).toEqual([

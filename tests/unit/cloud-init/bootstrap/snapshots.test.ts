@@ -167,6 +167,10 @@ describe("a snapshot of etcd", () => {
 
     expect(machine.read("/at-start")).toBe(`${all}\n`);
     expect(JSON.parse(machine.read("/published"))).toEqual({ data: { kubeconfig: all } });
+    // The snapshot has those of its time.
+    expect(machine.callsOf("kubectl")).toContainEqual(
+      expect.stringContaining("patch configmap extension-apiserver-authentication"),
+    );
   });
 
   it("is asked for once more where it did not come, and so is its timer", async () => {

@@ -797,6 +797,20 @@ describe("an upgrade", () => {
     });
   });
 
+  it.each([
+    ["each control plane", controlPlane, ["patch configmap extension-apiserver-authentication"]],
+    ["no worker", worker, []],
+  ])("has aggregated APIs forget CAs that go, by %s", async (_, payload, patched) => {
+    const machine = memberIn({ ...payload, configuration: "later", tasks: ["cas"] });
+
+    expect((await runStep(machine, "upgrade_member")).code).toBe(0);
+
+    const calls = machine
+      .callsOf("kubectl")
+      .flatMap((call) => /patch configmap \S+/.exec(call) ?? []);
+    expect(calls).toEqual(patched);
+  });
+
   it("restarts pods of the namespaces kube-* when they get the new CAs, and not before", async () => {
     const machine = memberIn({ ...controlPlane, tasks: ["restart-pods"] });
     first(
