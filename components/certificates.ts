@@ -101,7 +101,14 @@ export class Certificates extends pulumi.ComponentResource {
       trusted: publicKeys.apply((texts) => texts.join("")),
     };
 
-    const adminKey = privateKey("admin").privateKeyPem;
+    /** Another one with another CA, since who knows that CA's may know this one. It is made anew without a loss. */
+    const keyOfGeneration = (what: string) =>
+      new tls.PrivateKey(`${name}-${what}-key`, privateKeyArgs, {
+        ...child,
+        replacementTrigger: cas.keys[0],
+      }).privateKeyPem;
+
+    const adminKey = keyOfGeneration("admin");
     const request = new tls.CertRequest(
       `${name}-admin-request`,
       {
@@ -123,7 +130,7 @@ export class Certificates extends pulumi.ComponentResource {
     );
     this.admin = { cert: admin.certPem, key: adminKey };
 
-    this.joinSecret = privateKey("join").privateKeyPem;
+    this.joinSecret = keyOfGeneration("join");
     this.encryptionSecret = privateKey("secrets").privateKeyPem;
     this.registerOutputs();
   }

@@ -1,3 +1,5 @@
+import type * as pulumi from "@pulumi/pulumi";
+
 import { Certificates, KeyPair } from "../../components/certificates";
 import { Recorder, revealed, valueOf } from "../support/record";
 import { firstKeys } from "../support/sample";
@@ -65,7 +67,7 @@ it("keeps the CAs that there are beside others, trusts all of them, and signs wi
   expect((await recorder.only(locallySigned)).inputs.caCertPem).toBe("cert pki-cluster-ca-2");
 });
 
-it("protects every key, if anything, but one that signs no more, which a later update takes away", async () => {
+it("protects every key, if anything, but one that signs no more, which a later update takes away, and those that change with the CAs", async () => {
   const changing = { keys: [2, 1], rewritten: true, past: [] };
   const keptBy = async (...args: Parameters<typeof build>) => {
     const all = await (await build(...args)).recorder.all();
@@ -74,14 +76,31 @@ it("protects every key, if anything, but one that signs no more, which a later u
   };
 
   expect(await keptBy({}, true)).toEqual([
-    ...["admin", "cluster-ca", "etcd-ca", "front-proxy-ca"],
-    ...["join", "pki", "secrets", "service-account"],
+    ...["cluster-ca", "etcd-ca", "front-proxy-ca"],
+    ...["pki", "secrets", "service-account"],
   ]);
   expect(await keptBy({ cas: changing, serviceAccountKeys: changing }, true)).toEqual([
-    ...["admin", "cluster-ca-2", "etcd-ca-2", "front-proxy-ca-2"],
-    ...["join", "pki", "secrets", "service-account-2"],
+    ...["cluster-ca-2", "etcd-ca-2", "front-proxy-ca-2"],
+    ...["pki", "secrets", "service-account-2"],
   ]);
   expect(await keptBy({}, false)).toEqual([]);
+});
+
+it("makes the keys of the administrator and of join tokens anew for another CA, since who knows that one's may know them", async () => {
+  const triggers = async (...keys: number[]) => {
+    const { recorder } = await build({ cas: { keys, rewritten: true, past: [] } });
+    return (await recorder.of(privateKey)).flatMap(({ name, opts }) => {
+      const { replacementTrigger } = opts as pulumi.CustomResourceOptions;
+      return replacementTrigger === undefined ? [] : [[name, replacementTrigger]];
+    });
+  };
+
+  for (const [signing = 0, ...others] of [[1], [1, 2], [2, 1], [2]]) {
+    expect((await triggers(signing, ...others)).sort()).toEqual([
+      ["pki-admin-key", signing],
+      ["pki-join-key", signing],
+    ]);
+  }
 });
 
 it("renews no authority by itself, since a new one reaches every machine and every kubeconfig", async () => {
