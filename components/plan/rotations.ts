@@ -10,6 +10,7 @@ import {
   type RotationState,
   type RotationTexts,
   type ServiceAccountKeys,
+  tagOf,
 } from "../kubeadm/rotations";
 import { entry, toRemove, toSet } from "../settings/problem";
 import type { Settings } from "../settings/settings";
@@ -247,6 +248,7 @@ export interface ServiceAccountKeysArgs {
   >;
   /** The initialization of the cluster, and its restoration. */
   readonly id: string;
+  readonly controlPlanes: readonly MachinePlan[];
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
@@ -263,20 +265,32 @@ interface PlannedServiceAccountKeys {
 
 /**
  * One stage towards the key that the settings want. Control planes of two stages that follow each other
- * admit each other's tokens, so that an update may make, remove or upgrade some meanwhile.
+ * admit each other's tokens, so that an update may make, remove or upgrade some meanwhile. One that could not
+ * leave in an earlier update is of the stage of then.
  */
 export function planServiceAccountKeys(args: ServiceAccountKeysArgs): PlannedServiceAccountKeys {
   const { settings, previous, now } = args;
   const current = previous?.serviceAccountKeys;
+  const behind = leavingControlPlanes(args).filter((name) => {
+    const given = args.azure.machines.get(name)!.bootstrap?.serviceAccountKeys;
+    return current !== undefined && given !== tagOf(current);
+  });
   const { keys, message } = planRotation({
     ...args,
     what: "serviceAccountKeys",
     now: current,
     wanted: settings.serviceAccountKeyGeneration,
     texts: accountKeyTexts,
-    whyNot: () => undefined,
+    whyNot: () =>
+      behind.length > 0
+        ? `this update removes ${behind.join(", ")}, which may not have all of its keys`
+        : undefined,
   });
-  if (isRewriting(keys)) return { serviceAccountKeys: { signingSince: now, ...keys }, message };
+  if (isRewriting(keys)) {
+    // Until it has left, such a one may sign with the key before.
+    const since = behind.length > 0 && { signingSince: now };
+    return { serviceAccountKeys: { signingSince: now, ...keys, ...since }, message };
+  }
   if (current === undefined || !isRewriting(current)) return { serviceAccountKeys: keys, message };
   const kept = keptText(current, args);
   return kept === undefined

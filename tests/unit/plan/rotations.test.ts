@@ -211,6 +211,30 @@ describe("the change of service accounts' keys", () => {
     expect(plan(2, { remembered: inUse }).message).toBe(admits);
   });
 
+  it.each([
+    ["does not know the new one", both, "1"],
+    ["signs with the old one", inUse, "1 2"],
+  ])(
+    "rests while a control plane is to leave that an earlier update could not remove, and that %s",
+    (_, remembered, left) => {
+      const machines = (serviceAccountKeys: string) => ({
+        [machine.name]: vm({ serviceAccountKeys: remembered.keys.join(" ") }),
+        "zoned-test-cp-2": vm({ serviceAccountKeys }),
+      });
+
+      const { keys, message } = plan(2, { remembered, machines: machines(left) });
+      expect(keys?.keys).toEqual(remembered.keys);
+      expect(message).toMatch(
+        /this update removes zoned-test-cp-2, which may not have all of its keys/,
+      );
+      // Its last tokens are as old as this update.
+      if (remembered === inUse) expect(keys).toMatchObject({ signingSince: now });
+
+      const known = machines(remembered.keys.join(" "));
+      expect(plan(2, { remembered, machines: known }).keys?.keys).not.toEqual(remembered.keys);
+    },
+  );
+
   it("admits them for longer where drains let an update take longer", () => {
     const settings = settingsOf({
       ...{ serviceAccountKeyGeneration: 2, controlPlaneCount: 5, drainMinutes: 60 },
