@@ -116,8 +116,9 @@ export function decide(observed: Observed): Decision {
   // What is initialized takes no others, and nothing is in it before that step has ended well.
   const misbegun = exists ? [] : begunOtherwise;
   const created = [...new Set([...createdMachines(id, planned, azure, current), ...misbegun])];
-  const rotation = { settings, id, controlPlanes, azure, previous: current };
-  const keys = planEncryptionKeys({ ...rotation, outputs: previous.outputs });
+  const { outputs } = previous;
+  const rotation = { settings, id, controlPlanes, azure, previous: current, outputs };
+  const keys = planEncryptionKeys(rotation);
   const cas = planCas({ ...rotation, workers, created });
   const accounts = planServiceAccountKeys({ ...rotation, legacyTokens, now });
   const issuers = planTokenIssuers(settings, connection.subscriptionId, current);

@@ -41,6 +41,8 @@ interface RotationArgs {
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
+  /** The same, or those of an earlier initialization. */
+  readonly outputs: PreviousOutputs | undefined;
 }
 
 /** The keys that an update leaves on every machine that needs them, and what is to be said of their change. */
@@ -52,10 +54,13 @@ interface PlannedRotation {
 /**
  * One stage towards the key that the settings want, if there can be one: until an update has ended well
  * nobody knows that all machines have what the cluster began with.
+ *
+ * A cluster in the place of a lost one begins with what signed there: that may be protected, so that the
+ * engine would not take it out of the state.
  */
 export function planRotation(args: RotationArgs): PlannedRotation {
-  const { what, wanted, texts, id, azure } = args;
-  const now = args.now ?? beganWith(id, azure, what) ?? only(wanted);
+  const { what, wanted, texts, id, azure, outputs } = args;
+  const now = args.now ?? beganWith(id, azure, what) ?? only(outputs?.[what]?.keys[0] ?? wanted);
   const why = whyNot(args);
   if (why !== undefined) return { keys: now, message: texts.heldText(now, wanted, why) };
   const next = nextKeys(now, wanted);
@@ -91,6 +96,8 @@ export interface CasArgs {
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
+  /** The same, or those of an earlier initialization. */
+  readonly outputs: PreviousOutputs | undefined;
 }
 
 /** The CAs that an update leaves on every machine, and what is to be said of their change. */
@@ -252,6 +259,8 @@ export interface ServiceAccountKeysArgs {
   readonly azure: Pick<AzureState, "machines">;
   /** Of this initialization, maybe from before a restoration. */
   readonly previous: PreviousOutputs | undefined;
+  /** The same, or those of an earlier initialization. */
+  readonly outputs: PreviousOutputs | undefined;
   readonly legacyTokens: LegacyTokens;
   /** When this program started, as ISO 8601. */
   readonly now: string;

@@ -160,6 +160,20 @@ describe.each([
   });
 });
 
+it.each<["cas" | "serviceAccountKeys", RotationState, number]>([
+  ["cas", only(1), 1],
+  ["cas", nextKeys(only(1), 2), 1],
+  ["serviceAccountKeys", { keys: [2, 1], rewritten: true, past: [] }, 2],
+])(
+  "a cluster in the place of a lost one begins with what signed there: %s %j",
+  (what, had, first) => {
+    const outputs = { initialization: "0-before", [what]: had } as unknown as PreviousOutputs;
+
+    // The engine takes no key out of the state that is protected.
+    expect(planned[what](3, { outputs }).keys).toEqual(only(first));
+  },
+);
+
 describe("the change of CAs", () => {
   it.each<[string, Scene, RegExp]>([
     ["upgrades Kubernetes", { version: "1.35.9" }, /upgrades Kubernetes to/],
