@@ -10,7 +10,7 @@ const published: Readonly<Record<string, string>> = {
   "microsoft.compute/disks": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
   "microsoft.compute/diskencryptionsets": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
   "microsoft.compute/features": "2015-12-01 2021-07-01",
-  "microsoft.compute/galleries": "2022-03-03 2022-08-03 2023-07-03 2024-03-03",
+  "microsoft.compute/galleries": "2022-03-03 2022-08-03 2023-07-03 2024-03-03 2025-03-03",
   "microsoft.compute/snapshots": "2023-01-02 2023-04-02 2023-10-02 2024-03-02 2025-01-02",
   "microsoft.compute/":
     "2021-07-01 2022-11-01 2023-03-01 2023-07-01 2023-09-01 2024-03-01 2024-07-01 2024-11-01 2025-04-01 2026-03-01",
