@@ -116,11 +116,13 @@ export async function roleProblems(
   connection: AzureConnection,
 ): Promise<string[]> {
   const { arm, subscriptionId } = connection;
+  const wanted = wantedRoles({ settings, subscriptionId });
+  if (wanted.length === 0) return [];
   const subscription = `/subscriptions/${subscriptionId}`;
   const login = await permissionsAt(arm, subscription);
   if (isAllowed(login, "Microsoft.Authorization/roleDefinitions/write")) return [];
   const lacking = await Promise.all(
-    wantedRoles({ settings, subscriptionId }).map(async ({ what, actions }) => {
+    wanted.map(async ({ what, actions }) => {
       const role = await shownRole(what, settings.clusterName, connection);
       return role === undefined
         ? []
