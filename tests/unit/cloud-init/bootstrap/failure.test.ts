@@ -52,7 +52,7 @@ describe("a failure", () => {
   });
 
   it.each<[string, Partial<World>, Payload, Record<string, number>]>([
-    ["a worker that joins", {}, worker, { load_modules: 1, match_version: 3, join: 5 }],
+    ["a worker that joins", {}, worker, { load_modules: 1, match_version: 3, join: 5, finish: 1 }],
     [
       "a control plane that joins",
       {},
